@@ -44,6 +44,14 @@ bool cm_addr_any(const struct sockaddr *addr)
 	}
 }
 
+/* Whether it is the wildcard itself: of each interface, and not only of loopback. */
+bool cm_addr_wildcard(const struct sockaddr *addr)
+{
+	if (addr->sa_family == AF_INET6)
+		return ipv6_addr_any(&cm_sin6(addr)->sin6_addr);
+	return addr->sa_family == AF_INET && !cm_sin(addr)->sin_addr.s_addr;
+}
+
 /* Whether two addresses are equal but for their ports. */
 bool cm_addr_same(const struct sockaddr *a, const struct sockaddr *b)
 {

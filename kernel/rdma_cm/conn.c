@@ -51,7 +51,7 @@ int t3_rdma_listen(struct rdma_cm_id *id, int backlog)
 	if (!ret)
 		ret = cm_port_end_reuse(cm);
 	if (!ret)
-		ret = cm_dev_of(cm) ? cm_listen(cm, cm_dev_of(cm)) : cm_listen_on_all(cm);
+		ret = cm_listen_start(cm);
 	if (ret)
 		cm_fsm_run(cm, CM_EV_LISTEN_FAILED, ret);
 	return ret;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Devices: the list of them, the lookup by address, ids that listen on all of them, and the
- * removal of a device.
+ * Devices: the list of them, the lookup by address, ids that listen, and the removal of a device.
  *
  * A walk that calls into a provider must drop cm_devices_mutex for the call. So devices and
- * wildcard ids have sequence numbers, and both lists are sorted by them. The walk keeps the
+ * ids that listen have sequence numbers, and both lists are sorted by them. The walk keeps the
  * number of its current element and looks up the next higher one. An element that is added
  * meanwhile has the highest number, so the walk still finds it.
  *
@@ -12,21 +11,23 @@
  * device waits for such walks.
  */
 #include <linux/if_vlan.h>
+#include <linux/inetdevice.h>
 #include <linux/netdevice.h>
 #include <linux/rculist.h>
 #include <linux/slab.h>
+#include <net/addrconf.h>
 
 #include <t3_race_point.h>
 
+#include "compat.h"
 #include "rdma_cm.h"
 
-/* Devices, and ids that listen on all devices. */
+/* Devices, and ids that listen. */
 DEFINE_MUTEX(cm_devices_mutex);
 /* Changed under the mutex, read under RCU, too. */
 static struct list_head cm_devices __guarded_by(&cm_devices_mutex) = LIST_HEAD_INIT(cm_devices);
-/* Ids that listen on all devices. */
-static struct list_head cm_wildcard_ids __guarded_by(&cm_devices_mutex) =
-	LIST_HEAD_INIT(cm_wildcard_ids);
+static struct list_head cm_listening_ids __guarded_by(&cm_devices_mutex) =
+	LIST_HEAD_INIT(cm_listening_ids);
 static u64 cm_last_seq __guarded_by(&cm_devices_mutex);
 
 /* --- the device of an address -------------------------------------------- */
@@ -41,6 +42,16 @@ static u32 cm_dev_port_on(struct cm_dev *dev, struct net_device *ndev, const str
 		    dev->transport->port_is_on(dev->device, port, ndev, addr))
 			return port;
 	return 0;
+}
+
+/*
+ * The namespace may use the device, and has one of its net devices. ib_core's shared mode lets each
+ * namespace use each device.
+ */
+static bool cm_dev_is_in_net(const struct cm_dev *dev, struct net *net)
+{
+	return rdma_dev_access_netns(dev->device, net) &&
+	       (!dev->transport->is_in_net || dev->transport->is_in_net(dev->device, net));
 }
 
 /* The device has the id's kind of QPs. */
@@ -158,13 +169,15 @@ static u32 cm_dev_port_for(struct cm_id *id, struct net_device *ndev)
  *
  * From now on the id receives the removal of the device as an event.
  *
- * Return: 0, or -ENODEV if the removal has begun.
+ * Return: 0; -ENODEV if the removal has begun, or if the device has left the id's namespace.
  */
 int cm_dev_link(struct cm_id *id)
 {
 	struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
 	struct net_device *ndev;
 
+	if (!cm_dev_is_in_net(cm_dev_of(id), dev_addr->net))
+		return -ENODEV;
 	ndev = dev_get_by_index(dev_addr->net, dev_addr->bound_dev_if);
 	if (!ndev)
 		return -ENODEV;
@@ -276,9 +289,11 @@ void cm_dev_unlink_listener(struct cm_listener *l)
 	spin_unlock(&l->dev->lock);
 }
 
-/* A wildcard listener is for the device. */
+/* The id may listen on the device: on its own, or with a wildcard address on each. */
 static bool cm_dev_is_for(const struct cm_dev *dev, struct cm_id *id)
 {
+	if (cm_dev_of(id))
+		return cm_dev_of(id) == dev;
 	return rdma_dev_access_netns(dev->device, cm_net(id)) && cm_dev_has_qps(dev, id);
 }
 
@@ -296,13 +311,13 @@ static struct cm_dev *cm_next_device(u64 after)
 	return NULL;
 }
 
-static struct cm_id *cm_next_wildcard(u64 after)
+static struct cm_id *cm_next_listening(u64 after)
 {
 	struct cm_id *id;
 
 	lockdep_assert_held(&cm_devices_mutex);
-	list_for_each_entry(id, &cm_wildcard_ids, wildcard) {
-		if (id->wildcard_seq <= after)
+	list_for_each_entry(id, &cm_listening_ids, listening) {
+		if (id->listening_seq <= after)
 			continue;
 		cm_id_get(id);
 		return id;
@@ -329,21 +344,8 @@ static void cm_dev_warn_listen(struct cm_dev *dev, struct cm_id *id, int error)
 	}
 }
 
-/**
- * cm_listen_on_all - listen on all devices, and on devices that are added later
- * @id: the id
- *
- * Each device that refuses is logged, and its error fails the call: the program would not be
- * reached by some of its peers. But EAFNOSUPPORT counts as if the device was absent: the listener
- * is for IPv6 only, and the device has IPv4 only. If several refuse, EADDRINUSE takes precedence.
- *
- * A device that is added later and refuses is logged, too, and is not tried again. The listener
- * stays on the other devices. A new listen tries all devices.
- *
- * Return: 0, also if there is no device for the listener yet. On an error the caller must take the
- * id off the devices that listen.
- */
-int cm_listen_on_all(struct cm_id *id)
+/* Return: 0, also if a device refuses that is not for the id; or the first error. */
+static int cm_listen_on_devices(struct cm_id *id)
 {
 	bool in_use = false, is_for;
 	struct cm_dev *dev;
@@ -351,8 +353,6 @@ int cm_listen_on_all(struct cm_id *id)
 	u64 at = 0;
 
 	mutex_lock(&cm_devices_mutex);
-	id->wildcard_seq = ++cm_last_seq;
-	list_add_tail(&id->wildcard, &cm_wildcard_ids);
 	while ((dev = cm_next_device(at))) {
 		at = dev->seq;
 		mutex_unlock(&cm_devices_mutex);
@@ -361,7 +361,7 @@ int cm_listen_on_all(struct cm_id *id)
 		ret = is_for ? cm_listen(id, dev) : 0;
 		mutex_lock(&cm_devices_mutex);
 		/* A device of another kind or namespace, or that is removed, does not count. */
-		if (ret && !cm_dev_removed(dev)) {
+		if (ret && !cm_dev_removed(dev) && cm_state(id) == CM_ST_LISTENING) {
 			cm_dev_warn_listen(dev, id, ret);
 			in_use |= ret == -EADDRINUSE;
 			if (ret != -EAFNOSUPPORT && !first)
@@ -373,15 +373,68 @@ int cm_listen_on_all(struct cm_id *id)
 	return in_use ? -EADDRINUSE : first;
 }
 
-/* Devices that are added from now on are not for this id. */
-void cm_listen_on_all_stop(struct cm_id *id)
+/**
+ * cm_listen_start - listen on the id's device; with a wildcard address on all devices, and on
+ *	devices and addresses that are added later
+ * @id: the id
+ *
+ * Each device that refuses a wildcard is logged, and its error fails the call: the program would
+ * not be reached by some of its peers. But EAFNOSUPPORT counts as if the device was absent: the
+ * listener is for IPv6 only, and the device has IPv4 only. If several refuse, EADDRINUSE takes
+ * precedence.
+ *
+ * A device or an address that is added later and refuses is logged, too. The listener stays on the
+ * others. A new listen, and a change of any address, tries all again.
+ *
+ * Return: 0, also if there is no device for a wildcard yet. On an error the caller must take the
+ * id off the devices that listen.
+ */
+int cm_listen_start(struct cm_id *id)
 {
 	mutex_lock(&cm_devices_mutex);
-	list_del_init(&id->wildcard);
+	id->listening_seq = ++cm_last_seq;
+	list_add_tail(&id->listening, &cm_listening_ids);
+	mutex_unlock(&cm_devices_mutex);
+	return cm_dev_of(id) ? cm_listen(id, cm_dev_of(id)) : cm_listen_on_devices(id);
+}
+
+/* Devices and addresses that are added from now on are not for this id. */
+void cm_listen_stop(struct cm_id *id)
+{
+	mutex_lock(&cm_devices_mutex);
+	list_del_init(&id->listening);
 	mutex_unlock(&cm_devices_mutex);
 }
 
-/* --- link addresses ------------------------------------------------------- */
+/* Addresses have come or gone, or net devices are in another namespace. */
+static void cm_listen_update(struct work_struct *work)
+{
+	struct cm_id *id;
+	u64 at = 0;
+
+	mutex_lock(&cm_devices_mutex);
+	while ((id = cm_next_listening(at))) {
+		at = id->listening_seq;
+		mutex_unlock(&cm_devices_mutex);
+		cm_listen_on_devices(id);
+		cm_id_put(id);
+		mutex_lock(&cm_devices_mutex);
+	}
+	mutex_unlock(&cm_devices_mutex);
+}
+
+static DECLARE_DELAYED_WORK(cm_listen_update_work, cm_listen_update);
+
+/*
+ * A notifier may hold rtnl, which a provider may take to listen. The delay is for processes that
+ * change net devices and addresses of a namespace of their own in a loop.
+ */
+static void cm_queue_listen_update(void)
+{
+	queue_delayed_work(t3_unbound_wq, &cm_listen_update_work, HZ / 50);
+}
+
+/* --- link addresses, IP addresses, namespaces -------------------------------- */
 
 static bool cm_dev_addr_changed(const struct cm_id *id, const struct net_device *ndev)
 {
@@ -398,9 +451,18 @@ static int cm_netdev_event(struct notifier_block *self, unsigned long event, voi
 	struct cm_dev *dev;
 	struct cm_id *id;
 
-	/* A bond that fails over sends this if its address changes, and then BONDING_FAILOVER. */
-	if (event != NETDEV_CHANGEADDR)
+	switch (event) {
+	case NETDEV_REGISTER:		/* also when it has come from another namespace */
+	case NETDEV_UNREGISTER:
+	case NETDEV_CHANGEUPPER:	/* it has got a VLAN, or lost one */
+		cm_queue_listen_update();
 		return NOTIFY_DONE;
+	case NETDEV_CHANGEADDR:
+		/* A bond that fails over sends this if its address changes, and then another. */
+		break;
+	default:
+		return NOTIFY_DONE;
+	}
 	T3_RACE_POINT(cm_netdev_changed);
 	mutex_lock(&cm_devices_mutex);
 	list_for_each_entry(dev, &cm_devices, item) {
@@ -416,6 +478,15 @@ static int cm_netdev_event(struct notifier_block *self, unsigned long event, voi
 }
 
 static struct notifier_block cm_netdev_notifier = { .notifier_call = cm_netdev_event };
+
+static int cm_inetaddr_event(struct notifier_block *self, unsigned long event, void *ptr)
+{
+	cm_queue_listen_update();
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block cm_inetaddr_notifier = { .notifier_call = cm_inetaddr_event };
+static struct notifier_block cm_inet6addr_notifier = { .notifier_call = cm_inetaddr_event };
 
 /* --- addition and removal ------------------------------------------------ */
 
@@ -461,8 +532,8 @@ static int cm_add_one(struct ib_device *device)
 	mutex_lock(&cm_devices_mutex);
 	dev->seq = ++cm_last_seq;
 	list_add_tail_rcu(&dev->item, &cm_devices);
-	while ((id = cm_next_wildcard(at))) {
-		at = id->wildcard_seq;
+	while ((id = cm_next_listening(at))) {
+		at = id->listening_seq;
 		mutex_unlock(&cm_devices_mutex);
 		T3_RACE_POINT(cm_add_next_listener);
 		ret = 0;
@@ -536,20 +607,42 @@ static struct ib_client cm_client = {
 };
 MODULE_ALIAS_RDMA_CLIENT("rdma_cm");
 
-int cm_devices_init(void)
+static int cm_notifiers_register(void)
 {
 	int ret = register_netdevice_notifier(&cm_netdev_notifier);
 
 	if (ret)
 		return ret;
+	/* These two cannot fail. */
+	register_inetaddr_notifier(&cm_inetaddr_notifier);
+	if (IS_ENABLED(CONFIG_IPV6))
+		register_inet6addr_notifier(&cm_inet6addr_notifier);
+	return 0;
+}
+
+static void cm_notifiers_unregister(void)
+{
+	if (IS_ENABLED(CONFIG_IPV6))
+		unregister_inet6addr_notifier(&cm_inet6addr_notifier);
+	unregister_inetaddr_notifier(&cm_inetaddr_notifier);
+	unregister_netdevice_notifier(&cm_netdev_notifier);
+	cancel_delayed_work_sync(&cm_listen_update_work);
+}
+
+int cm_devices_init(void)
+{
+	int ret = cm_notifiers_register();
+
+	if (ret)
+		return ret;
 	ret = ib_register_client(&cm_client);
 	if (ret)
-		unregister_netdevice_notifier(&cm_netdev_notifier);
+		cm_notifiers_unregister();
 	return ret;
 }
 
 void cm_devices_exit(void)
 {
 	ib_unregister_client(&cm_client);
-	unregister_netdevice_notifier(&cm_netdev_notifier);
+	cm_notifiers_unregister();
 }

@@ -160,7 +160,7 @@ bool cm_past_connect(enum cm_state state)
 void cm_run_actions(struct cm_id *id, u16 actions)
 {
 	if (actions & CM_ACT_UNLISTEN) {
-		cm_listen_on_all_stop(id);
+		cm_listen_stop(id);
 		cm_unlisten(id, NULL);
 	}
 	if (actions & (CM_ACT_CLOSE | CM_ACT_ABORT))
@@ -269,7 +269,7 @@ struct cm_id *cm_id_alloc(struct net *net, rdma_cm_event_handler handler, void *
 	context_unsafe(INIT_LIST_HEAD(&id->dev_item));
 	context_unsafe(INIT_LIST_HEAD(&id->listeners));
 	context_unsafe(INIT_LIST_HEAD(&id->groups));
-	context_unsafe(INIT_LIST_HEAD(&id->wildcard));
+	context_unsafe(INIT_LIST_HEAD(&id->listening));
 	context_unsafe(INIT_HLIST_NODE(&id->bind.item));
 	cm_queue_init(id);
 	id->bind.ps = ps;

@@ -9,42 +9,244 @@
  * it returns an error, and the provider rejects the peer. ucm_handler(), if it runs inside the
  * upcall, allocates without blocking, and leaves the report to the worker if that fails.
  */
+#include <linux/if_vlan.h>
+#include <linux/inetdevice.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
-#include <rdma/ib_cache.h>
+#include <net/addrconf.h>
 
 #include <t3_race_point.h>
 
 #include "rdma_cm.h"
 #include "trace.h"
 
-/*
- * The GID attribute of the port has the net device, except on kernels that do not set it for iWARP
- * (6.1): there the GID is the MAC address.
- */
+/* --- net devices --------------------------------------------------------- */
+
+/* ib_core holds the net device of a port, and it is freed after a grace period. */
+static struct net_device *cm_iw_port_ndev(struct ib_device *device, u32 port)
+	__must_hold_shared(RCU)
+{
+	return rcu_dereference(device->port_data[port].netdev);
+}
+
+/* Any process can give a net device of its own namespace the MAC address of the port. */
 static bool cm_iw_port_is_on(struct ib_device *device, u32 port, struct net_device *ndev,
 			     const struct sockaddr *addr)
 {
-	const struct ib_gid_attr *attr;
-	struct net_device *port_ndev;
-	union ib_gid mac = {};
 	bool match;
 
-	attr = rdma_get_gid_attr(device, port, 0);
-	if (IS_ERR(attr))
-		return false;
 	rcu_read_lock();
-	port_ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	if (!IS_ERR_OR_NULL(port_ndev)) {
-		match = port_ndev == ndev;
-	} else {
-		memcpy(&mac, ndev->dev_addr, min_t(size_t, ndev->addr_len, sizeof(mac)));
-		match = !memcmp(&mac, &attr->gid, sizeof(mac));
-	}
+	match = cm_iw_port_ndev(device, port) == ndev;
 	rcu_read_unlock();
-	rdma_put_gid_attr(attr);
 	return match;
 }
+
+/**
+ * struct cm_iw_walk - a walk of the net devices of a device: those of its ports, and those above
+ * @port: the net device of the port
+ * @net: a network namespace
+ * @addr: an address
+ * @index: how many addresses to skip
+ * @ipv4: look for IPv4 addresses
+ * @ipv6: look for IPv6 addresses
+ */
+struct cm_iw_walk {
+	struct net_device *port;
+	struct net *net;
+	struct sockaddr_in6 *addr;
+	unsigned int index;
+	bool ipv4;
+	bool ipv6;
+};
+
+/* Return: what @visit returns first that is not 0, or 0. */
+static int cm_iw_walk(struct ib_device *device, struct cm_iw_walk *walk,
+		      int (*visit)(struct net_device *ndev, struct netdev_nested_priv *priv))
+	__must_hold_shared(RCU)
+{
+	struct netdev_nested_priv priv = { .data = walk };
+	int ret = 0;
+	u32 port;
+
+	rdma_for_each_port(device, port) {
+		walk->port = cm_iw_port_ndev(device, port);
+		if (!walk->port)
+			continue;
+		ret = visit(walk->port, &priv);
+		if (!ret)
+			ret = netdev_walk_all_upper_dev_rcu(walk->port, visit, &priv);
+		if (ret)
+			break;
+	}
+	return ret;
+}
+
+/* A port, or a VLAN on one, in the namespace. The card has no bridges, bonds and macvlans. */
+static int cm_iw_visit_own(struct net_device *ndev, struct netdev_nested_priv *priv)
+{
+	const struct cm_iw_walk *walk = priv->data;
+
+	return (ndev == walk->port || is_vlan_dev(ndev)) && net_eq(dev_net(ndev), walk->net);
+}
+
+static bool cm_iw_is_in_net(struct ib_device *device, struct net *net)
+{
+	struct cm_iw_walk walk = { .net = net };
+	bool found;
+
+	rcu_read_lock();
+	found = cm_iw_walk(device, &walk, cm_iw_visit_own);
+	rcu_read_unlock();
+	return found;
+}
+
+static int cm_iw_visit_other_net(struct net_device *ndev, struct netdev_nested_priv *priv)
+{
+	const struct cm_iw_walk *walk = priv->data;
+
+	return !net_eq(dev_net(ndev), walk->net);
+}
+
+static bool cm_iw_next_ipv4(struct cm_iw_walk *walk, const struct net_device *ndev)
+	__must_hold_shared(RCU)
+{
+	const struct in_device *in_dev = __in_dev_get_rcu(ndev);
+	struct sockaddr_in *sin = (struct sockaddr_in *)walk->addr;
+	const struct in_ifaddr *ifa;
+
+	if (!in_dev || !walk->ipv4)
+		return false;
+	in_dev_for_each_ifa_rcu(ifa, in_dev) {
+		if (walk->index--)
+			continue;
+		sin->sin_family = AF_INET;
+		sin->sin_addr.s_addr = ifa->ifa_local;
+		return true;
+	}
+	return false;
+}
+
+static bool cm_iw_next_ipv6(struct cm_iw_walk *walk, const struct net_device *ndev)
+	__must_hold_shared(RCU)
+{
+	struct inet6_dev *in6_dev = __in6_dev_get(ndev);
+	const struct inet6_ifaddr *ifa;
+	bool found = false;
+
+	if (!in6_dev || !walk->ipv6)
+		return false;
+	read_lock_bh(&in6_dev->lock);
+	list_for_each_entry(ifa, &in6_dev->addr_list, if_list) {
+		if (walk->index--)
+			continue;
+		walk->addr->sin6_family = AF_INET6;
+		walk->addr->sin6_addr = ifa->addr;
+		if (ipv6_addr_type(&ifa->addr) & IPV6_ADDR_LINKLOCAL)
+			walk->addr->sin6_scope_id = ndev->ifindex;
+		found = true;
+		break;
+	}
+	read_unlock_bh(&in6_dev->lock);
+	return found;
+}
+
+/* The address at an index, of the device's own net devices. */
+static int cm_iw_visit_addr(struct net_device *ndev, struct netdev_nested_priv *priv)
+	__must_hold_shared(RCU)
+{
+	struct cm_iw_walk *walk = priv->data;
+
+	return cm_iw_visit_own(ndev, priv) &&
+	       (cm_iw_next_ipv4(walk, ndev) || cm_iw_next_ipv6(walk, ndev));
+}
+
+static bool cm_iw_is_local(struct net *net, const struct sockaddr_in6 *addr)
+{
+	if (addr->sin6_family == AF_INET)
+		return inet_addr_type(net, ((const struct sockaddr_in *)addr)->sin_addr.s_addr) ==
+		       RTN_LOCAL;
+	return IS_ENABLED(CONFIG_IPV6) && !addr->sin6_scope_id &&
+	       ipv6_chk_addr(net, &addr->sin6_addr, NULL, 0);
+}
+
+static int cm_iw_visit_conflict(struct net_device *ndev, struct netdev_nested_priv *priv)
+{
+	const struct cm_iw_walk *walk = priv->data;
+
+	return !net_eq(dev_net(ndev), walk->net) && cm_iw_is_local(dev_net(ndev), walk->addr);
+}
+
+/*
+ * The card finds a listener by the address, whichever port a SYN comes from. So of two namespaces
+ * that have the address neither can have it, unless one is that of the device.
+ */
+static bool cm_iw_addr_conflicts(struct ib_device *device, struct net *net,
+				 struct sockaddr_in6 *addr)
+	__must_hold_shared(RCU)
+{
+	struct cm_iw_walk walk = { .net = net, .addr = addr };
+
+	return !cm_dev_has_sockets(device) && !net_eq(read_pnet(&device->coredev.rdma_net), net) &&
+	       !cm_addr_any((struct sockaddr *)addr) &&
+	       cm_iw_walk(device, &walk, cm_iw_visit_conflict);
+}
+
+static int cm_iw_listen_addr_rcu(struct cm_id *id, struct ib_device *device, unsigned int index,
+				 struct sockaddr_in6 *addr)
+	__must_hold_shared(RCU)
+{
+	const struct sockaddr *src = cm_src(id);
+	struct cm_iw_walk walk = {
+		.net = cm_net(id), .addr = addr, .index = index,
+		.ipv4 = src->sa_family == AF_INET || !id->bind.afonly,
+		.ipv6 = src->sa_family == AF_INET6,
+	};
+
+	memset(addr, 0, sizeof(*addr));
+	if (!cm_iw_walk(device, &walk, cm_iw_visit_own))
+		return -ENOENT;
+	if (cm_addr_wildcard(src) && !cm_dev_has_sockets(device) &&
+	    cm_iw_walk(device, &walk, cm_iw_visit_other_net)) {
+		if (!cm_iw_walk(device, &walk, cm_iw_visit_addr))
+			return -ENOENT;
+		cm_addr_set_port((struct sockaddr *)addr, cm_addr_port(src));
+	} else {
+		if (index)
+			return -ENOENT;
+		cm_addr_copy((struct sockaddr *)addr, src);
+	}
+	return cm_iw_addr_conflicts(device, cm_net(id), addr) ? -EADDRINUSE : 0;
+}
+
+/*
+ * A wildcard listener of the card takes the SYNs of all its ports. If a net device above a port is
+ * in another namespace, the id listens on the addresses that its own namespace has.
+ */
+static int cm_iw_listen_addr(struct cm_id *id, struct ib_device *device, unsigned int index,
+			     struct sockaddr_in6 *addr)
+{
+	int ret;
+
+	rcu_read_lock();
+	ret = cm_iw_listen_addr_rcu(id, device, index, addr);
+	rcu_read_unlock();
+	return ret;
+}
+
+/* The net device of the id's address is in its namespace. */
+static int cm_iw_attach(struct cm_id *id, struct net_device *ndev)
+{
+	struct sockaddr_in6 addr = {};
+	bool conflicts;
+
+	cm_addr_copy((struct sockaddr *)&addr, cm_src(id));
+	rcu_read_lock();
+	conflicts = cm_iw_addr_conflicts(id->base.id.device, cm_net(id), &addr);
+	rcu_read_unlock();
+	return conflicts ? -EADDRINUSE : 0;
+}
+
+/* --- devices ------------------------------------------------------------- */
 
 static bool cm_iw_serves_port(struct ib_device *device, u32 port)
 {
@@ -158,9 +360,9 @@ static int cm_conn_init(struct cm_id *id, struct ib_device *device, gfp_t gfp)
 }
 
 /* The mapped addresses equal the addresses, until the port mapper has others. */
-static void cm_iw_set_addrs(struct iw_cm_id *iw, struct cm_id *id)
+static void cm_iw_set_addrs(struct iw_cm_id *iw, struct cm_id *id, const struct sockaddr *src)
 {
-	iw->local_addr = id->base.id.route.addr.src_addr;
+	cm_addr_copy((struct sockaddr *)&iw->local_addr, src);
 	iw->remote_addr = id->base.id.route.addr.dst_addr;
 	iw->m_local_addr = iw->local_addr;
 	iw->m_remote_addr = iw->remote_addr;
@@ -193,7 +395,7 @@ static int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 	ret = cm_conn_init(id, device, GFP_KERNEL);
 	if (ret)
 		return ret;
-	cm_iw_set_addrs(id->iw, id);
+	cm_iw_set_addrs(id->iw, id, cm_src(id));
 	cm_port_release_tcp(id, device);
 	cm_iwpm_map_connection(id);
 	T3_RACE_POINT(cm_connect_provider);
@@ -325,7 +527,7 @@ static int cm_iw_listen(struct cm_listener *l)
 	l->iw->iw.event_handler = cm_listener_upcall;
 	l->iw->iw.add_ref = cm_iw_listener_get;
 	l->iw->iw.rem_ref = cm_iw_listener_put;
-	cm_iw_set_addrs(&l->iw->iw, l->id);
+	cm_iw_set_addrs(&l->iw->iw, l->id, (struct sockaddr *)&l->addr);
 	cm_port_share_tcp(l->id, device, true);
 	T3_RACE_POINT(cm_listener_linked);
 	ret = device->ops.iw_create_listen(&l->iw->iw, l->id->backlog);
@@ -400,6 +602,9 @@ const struct cm_transport cm_iw_transport = {
 	.serves = cm_iw_serves,
 	.serves_port = cm_iw_serves_port,
 	.port_is_on = cm_iw_port_is_on,
+	.is_in_net = cm_iw_is_in_net,
+	.attach = cm_iw_attach,
+	.listen_addr = cm_iw_listen_addr,
 	.listen = cm_iw_listen,
 	.unlisten = cm_iw_unlisten,
 	.get_qp = cm_qp_get,

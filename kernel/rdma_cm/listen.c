@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Listeners: an id that listens, on one device each. What the device does is in its transport.
+ * Listeners: an id that listens, on one device and address each. What the device does is in its
+ * transport.
  */
 #include <linux/cred.h>
 #include <linux/slab.h>
@@ -32,7 +33,7 @@ void cm_listener_put(struct cm_listener *l)
 	kref_put(&l->ref, cm_listener_free);
 }
 
-/* `rdma resource` lists an id that listens on all devices once for each of them. */
+/* `rdma resource` lists an id that listens on all devices once for each device and address. */
 static void cm_listener_res_add(struct cm_listener *l)
 {
 	struct rdma_cm_id *entry, *id = &l->id->base.id;
@@ -44,7 +45,7 @@ static void cm_listener_res_add(struct cm_listener *l)
 	entry->device = l->dev->device;
 	entry->ps = id->ps;
 	entry->qp_type = id->qp_type;
-	entry->route.addr.src_addr = id->route.addr.src_addr;
+	cm_addr_copy((struct sockaddr *)&entry->route.addr.src_addr, (struct sockaddr *)&l->addr);
 	l->res->state = cm_res_state(CM_ST_LISTENING);
 	cm_res_init(l->res, NULL, &l->id->base);
 	cm_res_add(l->res);
@@ -57,7 +58,8 @@ static void cm_listener_res_del(struct cm_listener *l)
 		cm_res_del(l->res);
 }
 
-static struct cm_listener *cm_listener_alloc(struct cm_id *id, struct cm_dev *dev)
+static struct cm_listener *cm_listener_alloc(struct cm_id *id, struct cm_dev *dev,
+					     const struct sockaddr_in6 *addr)
 {
 	struct cm_listener *l = cm_zalloc_nowait(id->memcg, sizeof(*l));
 
@@ -66,6 +68,7 @@ static struct cm_listener *cm_listener_alloc(struct cm_id *id, struct cm_dev *de
 	kref_init(&l->ref);
 	l->id = id;
 	l->dev = dev;
+	l->addr = *addr;
 	if (cm_dev_of(id))
 		return l;
 	l->res = cm_zalloc_nowait(id->memcg, sizeof(*l->res));
@@ -93,37 +96,20 @@ int cm_listener_call(struct cm_listener *l, int (*listen)(struct cm_listener *l)
 	return ret;
 }
 
-/**
- * cm_listen - listen on a device
- * @id: the id
- * @dev: the device
- *
- * Return: 0, also if the id listens there already; -EINVAL if its state is not LISTENING any
- * more; or an error of the provider.
- */
-int cm_listen(struct cm_id *id, struct cm_dev *dev)
+static int cm_listen_at(struct cm_id *id, struct cm_dev *dev, const struct sockaddr_in6 *addr)
+	__must_hold(&id->listen_mutex)
 {
 	struct cm_listener *l;
-	int ret = 0;
+	int ret;
 
-	mutex_lock(&id->listen_mutex);
-	list_for_each_entry(l, &id->listeners, id_item)
-		if (l->dev == dev)
-			goto unlock;
-	if (cm_state(id) != CM_ST_LISTENING) {
-		ret = -EINVAL;
-		goto unlock;
-	}
-	l = cm_listener_alloc(id, dev);
-	if (!l) {
-		ret = -ENOMEM;
-		goto unlock;
-	}
+	lockdep_assert_held(&id->listen_mutex);
+	l = cm_listener_alloc(id, dev, addr);
+	if (!l)
+		return -ENOMEM;
 	if (!cm_dev_link_listener(l)) {
 		kfree(l->res);
 		kfree(l);
-		ret = -ENODEV;
-		goto unlock;
+		return -ENODEV;
 	}
 	cm_id_get(id);
 	ret = cm_listener_call(l, dev->transport->listen);
@@ -135,7 +121,108 @@ int cm_listen(struct cm_id *id, struct cm_dev *dev)
 		list_add_tail(&l->id_item, &id->listeners);
 		cm_listener_res_add(l);
 	}
-unlock:
+	return ret;
+}
+
+static void cm_unlisten_at(struct cm_listener *l)
+{
+	lockdep_assert_held(&l->id->listen_mutex);
+	T3_RACE_POINT(cm_unlisten_provider);
+	l->dev->transport->unlisten(l);
+	T3_RACE_POINT(cm_unlistened);
+	list_del(&l->id_item);
+	cm_listener_res_del(l);
+	cm_dev_unlink_listener(l);
+	cm_listener_put(l);
+}
+
+/* As cm_transport.listen_addr(). */
+static int cm_listen_addr(struct cm_id *id, struct cm_dev *dev, unsigned int index,
+			  struct sockaddr_in6 *addr)
+{
+	if (dev->transport->listen_addr)
+		return dev->transport->listen_addr(id, dev->device, index, addr);
+	if (index)
+		return -ENOENT;
+	cm_addr_copy((struct sockaddr *)addr, cm_src(id));
+	return 0;
+}
+
+static bool cm_listens_at(struct cm_id *id, const struct cm_dev *dev,
+			  const struct sockaddr_in6 *addr)
+	__must_hold(&id->listen_mutex)
+{
+	struct cm_listener *l;
+
+	lockdep_assert_held(&id->listen_mutex);
+	list_for_each_entry(l, &id->listeners, id_item)
+		if (l->dev == dev && cm_addr_same((const struct sockaddr *)&l->addr,
+						  (const struct sockaddr *)addr))
+			return true;
+	return false;
+}
+
+/* The id is still to listen where it does. */
+static bool cm_listener_is_due(struct cm_listener *l)
+{
+	struct sockaddr_in6 addr = {};
+	unsigned int index;
+	int ret;
+
+	for (index = 0; (ret = cm_listen_addr(l->id, l->dev, index, &addr)) != -ENOENT; index++)
+		if (!ret && cm_addr_same((struct sockaddr *)&l->addr, (struct sockaddr *)&addr))
+			return true;
+	return false;
+}
+
+/* Before it listens on others: a provider may refuse an address beside a wildcard. */
+static void cm_unlisten_undue(struct cm_id *id, struct cm_dev *dev)
+	__must_hold(&id->listen_mutex)
+{
+	struct cm_listener *l, *next;
+
+	lockdep_assert_held(&id->listen_mutex);
+	list_for_each_entry_safe(l, next, &id->listeners, id_item)
+		if (l->dev == dev && !cm_listener_is_due(l))
+			cm_unlisten_at(l);
+}
+
+/**
+ * cm_listen - listen on a device, on those of its addresses that are due
+ * @id: the id
+ * @dev: the device
+ *
+ * Ends the listeners on its other addresses.
+ *
+ * Return: 0, also if the id listens there already, or if a wildcard has no address there; -EINVAL
+ * if its state is not LISTENING any more; -EADDRNOTAVAIL if its address is no more in its
+ * namespace; or the first error of the provider. That one address of several is of a family that
+ * the provider lacks is no error.
+ */
+int cm_listen(struct cm_id *id, struct cm_dev *dev)
+{
+	struct sockaddr_in6 addr = {};
+	bool listens = false;
+	unsigned int index;
+	int ret = 0, error;
+
+	mutex_lock(&id->listen_mutex);
+	if (cm_state(id) != CM_ST_LISTENING) {
+		mutex_unlock(&id->listen_mutex);
+		return -EINVAL;
+	}
+	cm_unlisten_undue(id, dev);
+	for (index = 0; (error = cm_listen_addr(id, dev, index, &addr)) != -ENOENT; index++) {
+		if (!error && !cm_listens_at(id, dev, &addr))
+			error = cm_listen_at(id, dev, &addr);
+		listens |= !error;
+		if (error && (!ret || ret == -EAFNOSUPPORT))
+			ret = error;
+	}
+	if (ret == -EAFNOSUPPORT && listens)
+		ret = 0;
+	if (!index && cm_dev_of(id))
+		ret = -EADDRNOTAVAIL;
 	mutex_unlock(&id->listen_mutex);
 	return ret;
 }
@@ -143,23 +230,15 @@ unlock:
 /**
  * cm_unlisten - end the listeners of an id
  * @id: the id
- * @dev: only the listener on this device; NULL: all
+ * @dev: only the listeners on this device; NULL: all
  */
 void cm_unlisten(struct cm_id *id, struct cm_dev *dev)
 {
 	struct cm_listener *l, *next;
 
 	mutex_lock(&id->listen_mutex);
-	list_for_each_entry_safe(l, next, &id->listeners, id_item) {
-		if (dev && l->dev != dev)
-			continue;
-		T3_RACE_POINT(cm_unlisten_provider);
-		l->dev->transport->unlisten(l);
-		T3_RACE_POINT(cm_unlistened);
-		list_del(&l->id_item);
-		cm_listener_res_del(l);
-		cm_dev_unlink_listener(l);
-		cm_listener_put(l);
-	}
+	list_for_each_entry_safe(l, next, &id->listeners, id_item)
+		if (!dev || l->dev == dev)
+			cm_unlisten_at(l);
 	mutex_unlock(&id->listen_mutex);
 }

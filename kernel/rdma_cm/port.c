@@ -146,11 +146,6 @@ static bool cm_port_is_unique(struct cm_port_bucket *bucket, struct cm_id *id, u
 	return true;
 }
 
-static bool cm_dev_has_sockets(const struct ib_device *device)
-{
-	return device->iw_driver_flags & IW_F_NO_PORT_MAP;
-}
-
 static bool cm_port_needs_socket(struct cm_id *id)
 {
 	if (!reserve_tcp_ports || id->bind.ps != RDMA_PS_TCP)

@@ -28,8 +28,8 @@
  *
  * RoCE: a destroy cancels the connect, and waits only for the callbacks of ib_cm that run (roce.c).
  *
- * struct cm_listener is the listener of an id on one device. The id's list and the provider
- * hold references on it; it holds one on the id.
+ * struct cm_listener is the listener of an id on one device and address. The id's list and the
+ * provider hold references on it; it holds one on the id.
  *
  * struct cm_dev is a device. Ids and listeners count in @users; the removal of the device
  * waits for the last of them and frees the struct.
@@ -48,7 +48,7 @@
  *  id->listen_mutex	id->listeners. Held across iw_create_listen and iw_destroy_listen;
  *			nothing that these calls may wait for takes it.
  *  rtnl		of the network; joins and leaves of multicast groups take it
- *  cm_devices_mutex	the list of devices, which lookups read under RCU; ids that listen on all.
+ *  cm_devices_mutex	the list of devices, which lookups read under RCU; ids that listen.
  *  cm_ports[].mutex	a part of the port spaces, and the addresses and @bind.reuse of its ids.
  *  cm_ids_lock		list of all ids, for debugfs; before id->lock.
  *  dev->lock		ids and listeners of a device; before id->lock.
@@ -140,6 +140,12 @@ struct cm_dev {
 	bool map_cancelled __guarded_by(&cm_iwpm_lock);
 };
 
+/* The device uses sockets of the host's TCP, as siw does. */
+static inline bool cm_dev_has_sockets(const struct ib_device *device)
+{
+	return device->iw_driver_flags & IW_F_NO_PORT_MAP;
+}
+
 static inline bool cm_dev_removed(const struct cm_dev *dev)
 {
 	return context_unsafe(READ_ONCE(dev->removed)); /* it never becomes false again */
@@ -162,10 +168,11 @@ struct cm_iw_listener {
 };
 
 /**
- * struct cm_listener - an id that listens, on one device
+ * struct cm_listener - an id that listens, on one device and address
  * @ref: references, of @id's list and of the provider
  * @id: the id
  * @dev: the device
+ * @addr: the address: that of the id, or one of the device
  * @res: an entry in `rdma resource`, if the id is on no device and so has none of its own
  * @iw: the provider's part, if the device has iWARP
  * @ib: ib_cm's part, if the device has RoCE
@@ -178,6 +185,7 @@ struct cm_listener {
 	struct kref ref;
 	struct cm_id *id;
 	struct cm_dev *dev;
+	struct sockaddr_in6 addr;
 	struct cm_base *res;
 	struct cm_iw_listener *iw;
 	struct ib_cm_id *ib;
@@ -384,10 +392,10 @@ struct cm_binding {
  * @tos_set: the consumer has set @tos
  * @bound_if: the interface that the id was bound to before a lookup, or 0
  * @listen_mutex: @listeners
- * @listeners: one per device that the id listens on
+ * @listeners: one per device and address that the id listens on
  * @groups: multicast groups
- * @wildcard: in the list of ids that listen on all devices
- * @wildcard_seq: increases with each such id, so that a walk of that list can drop the lock
+ * @listening: in the list of ids that listen
+ * @listening_seq: increases with each such id, so that a walk of that list can drop the lock
  * @backlog: the backlog for the provider, and of the queue
  * @backlog_left: how many more requests the queue takes; cm_request_alloc(). Negative if requests
  *	of a listen that failed are still queued and @backlog is smaller now
@@ -448,8 +456,8 @@ struct cm_id {
 	struct mutex listen_mutex;	/* listen and its end */
 	struct list_head listeners __guarded_by(&listen_mutex);
 	struct list_head groups __guarded_by(&handler_mutex);
-	struct list_head wildcard __guarded_by(&cm_devices_mutex);
-	u64 wildcard_seq __guarded_by(&cm_devices_mutex);
+	struct list_head listening __guarded_by(&cm_devices_mutex);
+	u64 listening_seq __guarded_by(&cm_devices_mutex);
 	int backlog;
 	atomic_t backlog_left;
 	const struct cred *listen_cred;	/* set once */
@@ -553,6 +561,7 @@ static inline bool cm_in_handler(const struct cm_id *id)
 
 /* address.c */
 bool cm_addr_any(const struct sockaddr *addr);
+bool cm_addr_wildcard(const struct sockaddr *addr);
 bool cm_addr_same(const struct sockaddr *a, const struct sockaddr *b);
 u16 cm_addr_port(const struct sockaddr *addr);
 void cm_addr_set_port(struct sockaddr *addr, u16 port);
@@ -571,8 +580,8 @@ bool cm_dev_is_removed(const struct cm_id *id);
 void cm_dev_unlink(struct cm_id *id);
 void cm_dev_detach(struct cm_id *id);
 void cm_dev_put(struct cm_dev *dev);
-int cm_listen_on_all(struct cm_id *id);
-void cm_listen_on_all_stop(struct cm_id *id);
+int cm_listen_start(struct cm_id *id);
+void cm_listen_stop(struct cm_id *id);
 bool cm_dev_link_listener(struct cm_listener *l);
 void cm_dev_unlink_listener(struct cm_listener *l);
 int cm_devices_init(void);

@@ -25,10 +25,12 @@
 struct cm_group;
 struct cm_id;
 struct cm_listener;
+struct net;
 struct net_device;
 struct rdma_cm_event;
 struct rdma_conn_param;
 struct sockaddr;
+struct sockaddr_in6;
 
 /**
  * struct cm_transport - functions of a transport
@@ -37,10 +39,15 @@ struct sockaddr;
  * @serves: whether the transport serves a device
  * @serves_port: whether it serves a port of such a device
  * @port_is_on: whether such a port belongs to a net device with an address; does not sleep
+ * @is_in_net: whether a net device of a device is in a namespace; does not sleep; optional, if the
+ *	device serves each namespace that has a net device with one of its GIDs
  * @attach: an id has got its device and port, on a net device; optional
  * @detach: undoes that; in any context; optional
  * @release: an id is destroyed: when this returns nothing is posted any more; optional
  * @resolve_route: finds the route of an id; optional
+ * @listen_addr: the address at an index on which an id listens on a device. Return: 0, with the
+ *	address; -ENOENT: there are no more; another error: not on this one; optional, if it is the
+ *	address of the id
  * @listen: begins to listen on the device of a listener; a request may come inside the call
  * @unlisten: ends that; requests that come later are ignored
  * @get_qp: takes the reference of a connection on the QP with a number, if the transport needs one
@@ -65,10 +72,13 @@ struct cm_transport {
 	bool (*serves_port)(struct ib_device *device, u32 port);
 	bool (*port_is_on)(struct ib_device *device, u32 port, struct net_device *ndev,
 			   const struct sockaddr *addr);
+	bool (*is_in_net)(struct ib_device *device, struct net *net);
 	int (*attach)(struct cm_id *id, struct net_device *ndev);
 	void (*detach)(struct cm_id *id);
 	void (*release)(struct cm_id *id);
 	int (*resolve_route)(struct cm_id *id);
+	int (*listen_addr)(struct cm_id *id, struct ib_device *device, unsigned int index,
+			   struct sockaddr_in6 *addr);
 	int (*listen)(struct cm_listener *l);
 	void (*unlisten)(struct cm_listener *l);
 	int (*get_qp)(struct cm_id *id, u32 qpn);

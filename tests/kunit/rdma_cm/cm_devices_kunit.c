@@ -250,6 +250,133 @@ static void a_request_of_a_listen_that_failed(struct kunit *test)
 	end(test);
 }
 
+/* --- namespaces -------------------------------------------------------------- */
+
+/* Another namespace than that of the ids. It has no more than its address. */
+static struct net other_net;
+
+static void port_is_on(struct net_device *ndev)
+{
+	RCU_INIT_POINTER(fake.port_data[1].netdev, ndev);
+}
+
+/* A net device in the other namespace. It has the MAC address of loopback. */
+static struct net_device *net_device_elsewhere(void)
+{
+	static struct net_device ndev;
+
+	ndev.dev_addr = init_net.loopback_dev->dev_addr;
+	ndev.addr_len = init_net.loopback_dev->addr_len;
+	dev_net_set(&ndev, &other_net);
+	return &ndev;
+}
+
+/* Addresses or namespaces of net devices have changed. */
+static void net_devices_changed(void)
+{
+	cm_inetaddr_event(NULL, NETDEV_UP, NULL);
+	flush_delayed_work(&cm_listen_update_work);
+}
+
+static u32 listens_on(void)
+{
+	const struct sockaddr_in *sin = (const struct sockaddr_in *)&fake.listener->local_addr;
+
+	return ntohl(sin->sin_addr.s_addr);
+}
+
+/* Any process can give that address to a dummy in a namespace of its own. */
+static void the_mac_address_of_a_port(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	port_is_on(net_device_elsewhere());
+	KUNIT_EXPECT_EQ(test, call(BIND), -ENODEV);
+	KUNIT_EXPECT_NULL(test, id->device);
+	end(test);
+}
+
+/* The listener follows the port. */
+static void a_wildcard_and_a_port_of_another_namespace(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	port_is_on(net_device_elsewhere());
+	listen_on_wildcard(test);
+	KUNIT_EXPECT_NULL(test, fake.listener);
+	port_is_on(init_net.loopback_dev);
+	net_devices_changed();
+	KUNIT_ASSERT_NOT_NULL(test, fake.listener);
+	KUNIT_EXPECT_EQ(test, listens_on(), (u32)INADDR_ANY);
+	port_is_on(net_device_elsewhere());
+	net_devices_changed();
+	KUNIT_EXPECT_NULL(test, fake.listener);
+	end(test);
+}
+
+/* A VLAN above the port goes to another namespace, which has its own services. */
+static void a_wildcard_and_a_vlan_of_another_namespace(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	listen_on_wildcard(test);
+	fake.upper = net_device_elsewhere();
+	net_devices_changed();
+	KUNIT_ASSERT_NOT_NULL(test, fake.listener);
+	KUNIT_EXPECT_EQ(test, listens_on(), (u32)FAKE_LOCAL);
+	KUNIT_EXPECT_EQ(test, fake.listens, 1u);
+	KUNIT_EXPECT_EQ(test, fake_res.entries, 1);
+	net_devices_changed();
+	KUNIT_EXPECT_EQ(test, fake.listens, 1u);
+	fake.upper = NULL;
+	net_devices_changed();
+	KUNIT_ASSERT_NOT_NULL(test, fake.listener);
+	KUNIT_EXPECT_EQ(test, listens_on(), (u32)INADDR_ANY);
+	end(test);
+}
+
+/* A provider with sockets listens in the namespace of its net device. */
+static void a_wildcard_of_a_provider_with_sockets(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
+	fake.upper = net_device_elsewhere();
+	listen_on_wildcard(test);
+	KUNIT_ASSERT_NOT_NULL(test, fake.listener);
+	KUNIT_EXPECT_EQ(test, listens_on(), (u32)INADDR_ANY);
+	end(test);
+}
+
+/* A request comes as the port leaves the namespace of the listener. */
+static void a_request_and_a_port_that_leaves(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	listen_on_wildcard(test);
+	port_is_on(net_device_elsewhere());
+	fake_request();
+	flush_events();
+	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+	KUNIT_EXPECT_EQ(test, got.written, 0u);
+	end(test);
+}
+
+/* The card takes the SYNs to the address from each port: also those for the other namespace. */
+static void an_address_that_two_namespaces_have(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	fake.upper = net_device_elsewhere();
+	fake.addr_in_other_net = true;
+	KUNIT_EXPECT_EQ(test, call(BIND), 0);
+	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
+	/* The device belongs to the other one. */
+	write_pnet(&fake.device.coredev.rdma_net, &other_net);
+	net_devices_changed();
+	KUNIT_EXPECT_NULL(test, fake.listener);
+	listener = NULL;
+	destroy(&id);
+	id = make_id();
+	KUNIT_ASSERT_NOT_NULL(test, id);
+	KUNIT_EXPECT_EQ(test, call(BIND), -EADDRINUSE);
+	end(test);
+}
+
 /* --- addresses ------------------------------------------------------------- */
 
 static void destroy_the_id(struct work_struct *work)
@@ -315,13 +442,12 @@ static void a_failed_lookup_binds_to_nothing(struct kunit *test)
 	expect_event(test, "failed", 0, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, dev_addr->bound_dev_if, 0);
 	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
-	fake.no_rdma_device = true;
-	fake.gid_attr.gid.raw[0] = 1;
+	port_is_on(NULL);
 	fake_lookup_done(0);
 	expect_event(test, "no device", 0, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
 	KUNIT_EXPECT_EQ(test, dev_addr->bound_dev_if, 0);
 	KUNIT_EXPECT_TRUE(test, cm_addr_any(cm_src(to_cm_id(id))));
-	fake.no_rdma_device = false;
+	port_is_on(init_net.loopback_dev);
 	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
 	fake_lookup_done(0);
 	expect_event(test, "found", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
@@ -544,6 +670,12 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(a_device_is_removed_during_a_wildcard_listen),
 	KUNIT_CASE(the_removal_of_a_former_device),
 	KUNIT_CASE(a_request_of_a_listen_that_failed),
+	KUNIT_CASE(the_mac_address_of_a_port),
+	KUNIT_CASE(a_wildcard_and_a_port_of_another_namespace),
+	KUNIT_CASE(a_wildcard_and_a_vlan_of_another_namespace),
+	KUNIT_CASE(a_wildcard_of_a_provider_with_sockets),
+	KUNIT_CASE(a_request_and_a_port_that_leaves),
+	KUNIT_CASE(an_address_that_two_namespaces_have),
 	KUNIT_CASE(a_destroy_waits_for_the_callback_of_a_lookup),
 	KUNIT_CASE(the_callback_of_a_lookup_destroys_the_id),
 	KUNIT_CASE(a_failed_lookup_binds_to_nothing),

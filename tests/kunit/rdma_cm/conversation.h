@@ -220,7 +220,7 @@ static void end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 0);
 	KUNIT_EXPECT_FALSE(test, fake_ib.destroyed_in_callback);
 	KUNIT_EXPECT_TRUE(test, ports_are_free());
-	KUNIT_EXPECT_TRUE(test, list_empty(&cm_wildcard_ids));
+	KUNIT_EXPECT_TRUE(test, list_empty(&cm_listening_ids));
 }
 
 static void conversation_exit(struct kunit *test)

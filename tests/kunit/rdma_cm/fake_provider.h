@@ -11,6 +11,7 @@
 
 #include <kunit/test.h>
 #include <linux/if_vlan.h>
+#include <linux/inetdevice.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/module.h>
@@ -62,6 +63,11 @@ static struct {
 	struct ib_port_data port_data[2];
 	struct ib_port_data *ports_of_other;	/* if they differ */
 	struct ib_gid_attr gid_attr;
+	/* A net device above that of the port, or NULL; the address of both. */
+	struct net_device *upper;
+	struct in_device in_dev;
+	struct in_ifaddr ifa;
+	bool addr_in_other_net;		/* another namespace has the address, too */
 	struct ib_qp qp;
 	struct cm_dev *cm_dev, *other_dev;
 	int qps;			/* number of QPs that t3_rdma_create_qp() has created */
@@ -82,6 +88,7 @@ static struct {
 	enum fake_context context;
 	/* The connection, and the listener of each device. */
 	struct iw_cm_id *conn, *listener, *other_listener, *mapped_listener;
+	unsigned int listens;		/* number of listeners */
 	bool open;			/* the connection is established: its last event is CLOSE */
 	int next_error;			/* return value of the next call */
 	enum fake_event in_call;	/* event inside the next call */
@@ -98,7 +105,6 @@ static struct {
 	/* The provider binds sockets in the host's TCP, as siw does. */
 	bool has_sockets;
 	struct socket *sock;
-	bool no_rdma_device;		/* the interface that a lookup finds has none */
 	/* An address lookup. */
 	bool route_known;		/* the next lookup finds a route at once */
 	bool route_has_neighbour;	/* it is to another machine */
@@ -427,12 +433,14 @@ static int fake_create_listen(struct iw_cm_id *iw, int backlog)
 		return ret;
 	iw->add_ref(iw);
 	*fake_listener_of(iw) = iw;
+	fake.listens++;
 	return 0;
 }
 
 static int fake_destroy_listen(struct iw_cm_id *iw)
 {
 	*fake_listener_of(iw) = NULL;
+	fake.listens--;
 	fake_release_port();
 	iw->rem_ref(iw);
 	return 0;
@@ -601,10 +609,25 @@ static void __maybe_unused fake_lookup_done(int status)
 	fake.lookup_done(status, (struct sockaddr *)&src, &id->base.id.route.addr.dev_addr, id);
 }
 
-static const struct ib_gid_attr *fake_get_gid_attr(struct ib_device *device, u32 port, int index)
+static int fake_walk_upper(struct net_device *ndev,
+			   int (*visit)(struct net_device *ndev, struct netdev_nested_priv *priv),
+			   struct netdev_nested_priv *priv)
 {
-	fake_ib.gid_refs++;
-	return &fake.gid_attr;
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the net device may be freed");
+	return fake.upper ? visit(fake.upper, priv) : 0;
+}
+
+static struct in_device *fake_addrs_of(const struct net_device *ndev)
+{
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the addresses may be freed");
+	fake.ifa.ifa_local = htonl(FAKE_LOCAL);
+	RCU_INIT_POINTER(fake.in_dev.ifa_list, &fake.ifa);
+	return &fake.in_dev;
+}
+
+static unsigned int fake_addr_type(struct net *net, __be32 addr)
+{
+	return fake.addr_in_other_net ? RTN_LOCAL : RTN_UNICAST;
 }
 
 static const struct ib_gid_attr *fake_find_gid(struct ib_device *device, const union ib_gid *gid,
@@ -621,7 +644,7 @@ static const struct ib_gid_attr *fake_find_gid(struct ib_device *device, const u
 static struct net_device *fake_gid_ndev(const struct ib_gid_attr *attr)
 {
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the net device may be freed");
-	return fake.no_rdma_device ? NULL : init_net.loopback_dev;
+	return init_net.loopback_dev;
 }
 
 static bool fake_access_netns(const struct ib_device *device, const struct net *net)
@@ -664,7 +687,9 @@ static int fake_put_entry(struct rdma_restrack_entry *entry)
 #define get_mem_cgroup_from_mm		fake_memcg_of
 #define css_get				fake_hold_css
 #define mem_cgroup_put			fake_put_memcg
-#define rdma_get_gid_attr		fake_get_gid_attr
+#define netdev_walk_all_upper_dev_rcu	fake_walk_upper
+#define __in_dev_get_rcu		fake_addrs_of
+#define inet_addr_type			fake_addr_type
 #define rdma_read_gid_attr_ndev_rcu	fake_gid_ndev
 #define rdma_dev_access_netns		fake_access_netns
 #define ib_set_client_data(dev, client, data) \
@@ -778,6 +803,7 @@ static void fake_add(struct kunit *test, struct ib_device *device)
 	unsigned int uncharged = fake_uncharged;
 
 	device->phys_port_cnt = 1;
+	write_pnet(&device->coredev.rdma_net, &init_net);
 	device->port_data = device == &fake.other && fake.ports_of_other ? fake.ports_of_other :
 									  fake.port_data;
 	device->ops.iw_connect = fake_connect;
@@ -802,6 +828,7 @@ fake_add_devices(struct kunit *test, enum fake_context context)
 	fake.port_data[1].immutable.core_cap_flags =
 		fake_roce ? RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP :
 			    RDMA_CORE_CAP_PROT_IWARP | RDMA_CORE_CAP_IW_CM;
+	RCU_INIT_POINTER(fake.port_data[1].netdev, init_net.loopback_dev);
 	fake.qp.device = &fake.device;
 	fake.qp.qp_num = FAKE_QPN;
 	if (fake_two_devices)
