@@ -264,6 +264,19 @@ void cm_dev_detach(struct cm_id *id)
 	cm_dev_put(dev);
 }
 
+/* Whether the id's namespace has a net device of its device, or of one that it may listen on. */
+bool cm_dev_exists_for(struct cm_id *id)
+{
+	bool found = cm_dev_of(id);
+	struct cm_dev *dev;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(dev, context_unsafe(&cm_devices), item)
+		found |= dev->transport->is_in_net && cm_dev_is_in_net(dev, cm_net(id));
+	rcu_read_unlock();
+	return found;
+}
+
 /* --- listeners ----------------------------------------------------------- */
 
 /* Return: false if the removal of the device has begun: it would not take this listener off. */

@@ -280,13 +280,27 @@ static int cm_port_assign_any(struct cm_id *id, struct socket *sock)
 	return -EADDRNOTAVAIL;
 }
 
+/*
+ * Any user can create a namespace, with all capabilities and its own range of privileged ports.
+ * They count if the administrator has given it a net device of an RDMA device; otherwise the ports
+ * of the card are those of the host.
+ */
+static bool cm_port_permitted(struct cm_id *id, u16 port)
+{
+	struct net *net = cm_net(id);
+
+	if (net->user_ns == &init_user_ns || cm_dev_exists_for(id))
+		return !inet_port_requires_bind_service(net, port) ||
+		       ns_capable(net->user_ns, CAP_NET_BIND_SERVICE);
+	return port >= PROT_SOCK || capable(CAP_NET_BIND_SERVICE);
+}
+
 static int cm_port_assign_requested(struct cm_id *id, struct socket *sock, u16 port)
 {
 	struct cm_port_bucket *bucket = cm_port_bucket(id, port);
 	int ret;
 
-	if (inet_port_requires_bind_service(cm_net(id), port) &&
-	    !ns_capable(cm_net(id)->user_ns, CAP_NET_BIND_SERVICE))
+	if (!cm_port_permitted(id, port))
 		return -EACCES;
 	mutex_lock(&bucket->mutex);
 	ret = cm_port_check_shared(bucket, id, port, id->bind.reuse);

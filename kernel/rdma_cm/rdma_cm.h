@@ -577,6 +577,7 @@ int cm_dev_attach(struct cm_id *id);
 void cm_dev_assign(struct cm_id *id, struct cm_dev *dev);
 int cm_dev_link(struct cm_id *id);
 bool cm_dev_is_removed(const struct cm_id *id);
+bool cm_dev_exists_for(struct cm_id *id);
 void cm_dev_unlink(struct cm_id *id);
 void cm_dev_detach(struct cm_id *id);
 void cm_dev_put(struct cm_dev *dev);

@@ -26,6 +26,30 @@ static struct hlist_head *locked_chain(struct hlist_head *chain)
 #undef inet_bind_bucket_for_each
 #define inet_bind_bucket_for_each(tb, chain) hlist_for_each_entry(tb, locked_chain(chain), node)
 
+/* What the calling process may do. */
+static struct {
+	bool root, root_of_own;
+	bool has_device;
+} caller;
+
+static bool caller_capable(int cap)
+{
+	return caller.root;
+}
+
+static bool caller_ns_capable(struct user_namespace *ns, int cap)
+{
+	return ns == &init_user_ns ? caller.root : caller.root_of_own;
+}
+
+#define capable				caller_capable
+#define ns_capable			caller_ns_capable
+
+bool cm_dev_exists_for(struct cm_id *id)
+{
+	return caller.has_device;
+}
+
 #include "port.c"
 #include "ports.h"
 
@@ -345,7 +369,55 @@ static void a_bind_does_not_wait_for_another_port(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, call.ret, 0);
 }
 
+struct privilege {
+	const char *name;
+	bool own_namespace, root, root_of_own, has_device;
+	u16 port;
+	bool result;
+};
+
+static const struct privilege privileges[] = {
+	{ "a user", false, false, false, true, 22, false },
+	{ "a user, and another port", false, false, false, true, 1024, true },
+	{ "root", false, true, true, true, 22, true },
+	{ "root of a namespace without a card", true, false, true, false, 22, false },
+	{ "another port there", true, false, true, false, 1024, true },
+	{ "the host's root there", true, true, true, false, 22, true },
+	{ "root of a namespace with a port of a card", true, false, true, true, 22, true },
+	{ "a user there", true, false, false, true, 22, false },
+};
+
+static void privilege_name(const struct privilege *privilege, char *name)
+{
+	strscpy(name, privilege->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(privilege, privileges, privilege_name);
+
+/* In its own namespace a user has all capabilities, and no privileged ports if it wants. */
+static void a_privileged_port(struct kunit *test)
+{
+	const struct privilege *privilege = test->param_value;
+	static struct user_namespace user_ns;
+	struct cm_id *id = make_id(test, ANY, privilege->port);
+	struct net *net = kunit_kzalloc(test, sizeof(*net), GFP_KERNEL);
+	int ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, net);
+	net->user_ns = privilege->own_namespace ? &user_ns : &init_user_ns;
+	net->ipv4.sysctl_ip_prot_sock = privilege->has_device ? PROT_SOCK : 0;
+	id->base.id.route.addr.dev_addr.net = net;
+	caller.root = privilege->root;
+	caller.root_of_own = privilege->root_of_own;
+	caller.has_device = privilege->has_device;
+	ret = cm_port_assign(id);
+	KUNIT_EXPECT_EQ(test, ret, privilege->result ? 0 : -EACCES);
+	if (!ret)
+		cm_port_release(id);
+}
+
 static struct kunit_case port_cases[] = {
+	KUNIT_CASE_PARAM(a_privileged_port, privilege_gen_params),
 	KUNIT_CASE_PARAM(two_ids_of_one_port, pair_gen_params),
 	KUNIT_CASE(port_spaces_are_separate),
 	KUNIT_CASE(a_listener_does_not_share_its_port),
