@@ -146,8 +146,9 @@ def described(guest):
                   for line in guest.check("rdma resource show cm_id").splitlines())
 
 
-def test_C12_rdma_resource_describes_ids(guest):
-    """A listener on one device, a wildcard listener, and both ends of a connection, while ids without a device are created and destroyed."""
+def test_C12_rdma_resource_describes_ids(guest, manager):
+    """A listener on one device, a wildcard listener, and both ends of a connection, while ids without a device are created and destroyed. Ours does not listen
+    on the device of another namespace."""
     guest.push(PROGRAM, "/tmp/cm.py", 0o755)
     reader = guest.start("while rdma resource show cm_id > /dev/null; do sleep 0.2; done")
     one = guest.start(f"exec {INSIDE} /tmp/cm.py listen 10.9.0.2 {PORT} --count 2")
@@ -157,7 +158,7 @@ def test_C12_rdma_resource_describes_ids(guest):
     assert guest.run(f"/tmp/cm.py connect 10.9.0.2 {PORT}", 30).rc == 0
     held = guest.start(f"exec /tmp/cm.py connect 10.9.0.2 {PORT} --hold 60")
     held.expect("ESTABLISHED", 20)
-    assert described(guest) == DESCRIBED
+    assert described(guest) == [line for line in DESCRIBED if manager == "in-tree" or not line.startswith("link siw_far/- ")]
     for process in (held, one, everywhere, reader):
         process.kill()
         process.wait(10)
