@@ -3,7 +3,9 @@
 """Uses the ABI of /dev/infiniband/rdma_cm without a library: every command, well formed and malformed. Prints a JSON object per
 command, so that two connection managers can be compared.
 
-    ucm.py ADDRESS PEER      ADDRESS: of a local RDMA device; PEER: of a host that replies to ARP
+    ucm.py ADDRESS PEER [DEVICE]                    ADDRESS: of a local RDMA device; PEER: of a host that replies to ARP;
+                                                    DEVICE: of the manager, below /dev/infiniband
+    ucm.py --places ADDRESS PEER INTERFACE [DEVICE] who may have which address. INTERFACE: the one with ADDRESS
 """
 
 import ctypes
@@ -16,7 +18,7 @@ import struct
 import subprocess
 import sys
 
-DEVICE = "/dev/infiniband/rdma_cm"
+DEVICES = "/dev/infiniband"
 COMMANDS = ("CREATE_ID DESTROY_ID BIND_IP RESOLVE_IP RESOLVE_ROUTE QUERY_ROUTE CONNECT LISTEN ACCEPT REJECT DISCONNECT INIT_QP_ATTR "
             "GET_EVENT GET_OPTION SET_OPTION NOTIFY JOIN_IP_MCAST LEAVE_MCAST MIGRATE_ID QUERY BIND RESOLVE_ADDR JOIN_MCAST").split()
 NUMBER = {name: number for number, name in enumerate(COMMANDS)}
@@ -50,10 +52,12 @@ def run(what, fd, command, payload=b"", out=0, **more):
 
 
 def inet(address, port=0, size=28):
+    """ADDRESS or ADDRESS%INTERFACE."""
+    address, _, scope = address.partition("%")
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     packed = socket.inet_pton(family, address)
     raw = struct.pack("=H", family) + struct.pack("!H", port) + (bytes(4) if ":" in address else b"") + packed
-    return raw.ljust(size, b"\0")
+    return (raw + struct.pack("=I", socket.if_nametoindex(scope) if scope else 0)).ljust(size, b"\0")
 
 
 def storage(address, port=0):
@@ -109,8 +113,8 @@ def device_of(index):
     return next((device["ifname"] for device in shown if device["ifindex"] == number), f"none: {number}")
 
 
-def open_device():
-    return os.open(DEVICE, os.O_RDWR | os.O_NONBLOCK)
+def open_device(name="rdma_cm"):
+    return os.open(f"{DEVICES}/{name}", os.O_RDWR | os.O_NONBLOCK)
 
 
 def frames(fd):
@@ -313,9 +317,122 @@ def migrations(fd, other, peer):
     destroy("destroy", other, number)
 
 
-def main():
-    here, peer = sys.argv[1:]
-    fd, other = open_device(), open_device()
+def shell(script):
+    return subprocess.run(["sh", "-ec", script], check=True, capture_output=True, text=True).stdout
+
+
+def named(number):
+    return errno.errorcode[number] if number else "ok"
+
+
+def found_on(fd, number):
+    """The device and the port of an id."""
+    if send(fd, "QUERY", struct.pack("=QII", WHERE, number, 0), 280):
+        return None
+    port = response.raw[8]
+    return f"{device_of(response.raw[272:276])}/{port}" if port else None
+
+
+def at(what, fd, address, port=7650):
+    """Binds to an address, and listens."""
+    number = create(fd)
+    bound = send(fd, "BIND", bind(number, address, port))
+    device = None if bound else found_on(fd, number)
+    listen = None if bound else named(send(fd, "LISTEN", struct.pack("=II", number, 1)))
+    report(f"at {what}", bound, device=device, listen=listen)
+    send(fd, "DESTROY_ID", struct.pack("=QII", WHERE, number, 0), 4)
+
+
+def outcome(fd):
+    """The next event and its status."""
+    if not select.select([fd], [], [], 10)[0]:
+        return "no event"
+    assert send(fd, "GET_EVENT", struct.pack("=Q", WHERE), 336) == 0
+    _, _, kind, status = struct.unpack("=QIIi", response.raw[:20])
+    return f"{EVENTS[kind]} {status}"
+
+
+def to(what, fd, address, src=None):
+    """Resolves an address, and its route."""
+    number = create(fd)
+    result = send(fd, "RESOLVE_ADDR", resolve(number, address, 500, src=src))
+    found = None if result else outcome(fd)
+    route = named(send(fd, "RESOLVE_ROUTE", struct.pack("=II", number, 1000))) if found == "ADDR_RESOLVED 0" else None
+    report(f"to {what}", result, address=found, device=found_on(fd, number), route=outcome(fd) if route == "ok" else route)
+    send(fd, "DESTROY_ID", struct.pack("=QII", WHERE, number, 0), 4)
+
+
+def loopback(fd, here):
+    for what, address in (("loopback", "127.0.0.1"), ("another address of loopback", "127.0.0.2"), ("loopback of IPv6", "::1"),
+                          ("the wildcard", "0.0.0.0"), ("the wildcard of IPv6", "::"), ("a mapped address", f"::ffff:{here}"), ("multicast", "224.0.0.9"),
+                          ("broadcast", "255.255.255.255")):
+        at(what, fd, address)
+        to(what, fd, address)
+    to("itself", fd, here)
+    to("itself from loopback", fd, here, "127.0.0.1")
+    first, second = create(fd), create(fd)
+    run("a port of loopback", fd, "BIND", bind(first, "127.0.0.1", 7651))
+    run("the same port of loopback", fd, "BIND", bind(second, "127.0.0.2", 7651))
+    run("the same port of an address", fd, "BIND", bind(second, here, 7651))
+    destroy("destroy", fd, first)
+    destroy("destroy", fd, second)
+
+
+def link_local(fd, interface):
+    """Each link has its own link-local addresses: the scope is the interface."""
+    own = shell(f"ip -o -6 addr show dev {interface} scope link").split()[3].partition("/")[0]
+    for what, address in (("a link-local address", f"{own}%{interface}"), ("a link-local address without scope", own),
+                          ("a link-local address of another link", f"{own}%lo"), ("an unused link-local address", f"fe80::1234%{interface}")):
+        at(what, fd, address)
+        to(what, fd, address)
+
+
+def vlans(fd, interface):
+    """Two VLANs have the MAC address of the port."""
+    for number in (5, 6):
+        shell(f"ip link add v{number} link {interface} type vlan id {number}; ip addr add 10.77.{number}.1/24 dev v{number}; ip link set v{number} up")
+        at(f"VLAN {number}", fd, f"10.77.{number}.1")
+        to(f"an unused address in VLAN {number}", fd, f"10.77.{number}.9")
+    to("one VLAN from another", fd, "10.77.6.1", "10.77.5.1")
+    shell("ip link del v5; ip link del v6")
+
+
+def elsewhere(fd, here, interface):
+    """A dummy in another namespace, with the addresses of the port. Any user can make one in a namespace of its own."""
+    shell(f"""modprobe dummy; ip netns add elsewhere; ip -n elsewhere link set lo up; ip -n elsewhere link add same type dummy
+        ip -n elsewhere link set same address $(cat /sys/class/net/{interface}/address) up; ip -n elsewhere addr add {here}/24 dev same""")
+    host = os.open("/proc/self/ns/net", os.O_RDONLY)
+    there = os.open("/run/netns/elsewhere", os.O_RDONLY)
+    libc = ctypes.CDLL(None)
+    assert libc.setns(there, 0) == 0
+    at("an address of the port, on a dummy elsewhere", fd, here)
+    at("the wildcard elsewhere", fd, "0.0.0.0")
+    to("a neighbour of the dummy", fd, here.rsplit(".", 1)[0] + ".77", here)
+    number = create(fd)
+    run("a port elsewhere", fd, "BIND", bind(number, "0.0.0.0", 7652))
+    run("listen elsewhere", fd, "LISTEN", struct.pack("=II", number, 1))
+    assert libc.setns(host, 0) == 0
+    second = create(fd)
+    run("the same port here", fd, "BIND", bind(second, "0.0.0.0", 7652))
+    run("listen on it here", fd, "LISTEN", struct.pack("=II", second, 1))
+    destroy("destroy", fd, number)
+    destroy("destroy", fd, second)
+    os.close(there)
+    os.close(host)
+    shell("ip netns del elsewhere")
+
+
+def places(here, peer, interface, device="rdma_cm"):
+    fd = open_device(device)
+    loopback(fd, here)
+    link_local(fd, interface)
+    vlans(fd, interface)
+    elsewhere(fd, here, interface)
+    to("the peer", fd, peer)
+
+
+def main(here, peer, device="rdma_cm"):
+    fd, other = open_device(device), open_device(device)
     frames(fd)
     spaces(fd)
     other_files(fd, other)
@@ -330,4 +447,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1] == "--places":
+        places(*sys.argv[2:])
+    else:
+        main(*sys.argv[1:])
