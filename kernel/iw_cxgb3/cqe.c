@@ -29,7 +29,11 @@ struct t3_status_row {
 
 #define ROW(str, cl) { .name = (str), .class = T3_AE_##cl }
 
-/* Indexed by the 5-bit status. Codes without a row are QP fatal. */
+/*
+ * Indexed by the 5-bit status. Codes without a row are QP fatal. An error is one of the device
+ * only if no process and no peer can cause it (docs/hw/events.md 3.1): a process writes its own
+ * slots, and must not end the programs of others.
+ */
 static const struct t3_status_row t3_statuses[32] = {
 	[T3_STATUS_SUCCESS]	  = ROW("success", COMPLETION),
 	[T3_STATUS_STAG]	  = ROW("invalid STag", ACCESS),
@@ -59,7 +63,7 @@ static const struct t3_status_row t3_statuses[32] = {
 	[T3_STATUS_MSN_RANGE]	  = ROW("MSN range", FATAL),
 	[T3_STATUS_IRD_OVERFLOW]  = ROW("IRD overflow", FATAL),
 	[T3_STATUS_RQE_BOUND]	  = ROW("RQE out of bounds", FATAL),
-	[T3_STATUS_INTERNAL]	  = ROW("internal", DEVICE),
+	[T3_STATUS_INTERNAL]	  = ROW("internal", FATAL),	/* a malformed work request */
 };
 
 static const struct t3_status_row *t3_status_row_of(u8 status)

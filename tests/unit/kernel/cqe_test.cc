@@ -401,7 +401,7 @@ TEST(CqeStatus, WorkCompletionAndEvent) {
         {0x0a, IB_WC_FATAL_ERR, T3_AE_DEVICE},      {0x0b, IB_WC_FATAL_ERR, T3_AE_FATAL},
         {0x0d, IB_WC_FATAL_ERR, T3_AE_FATAL},       {0x10, IB_WC_FATAL_ERR, T3_AE_FATAL},
         {0x18, IB_WC_FATAL_ERR, T3_AE_FATAL},       {0x1e, IB_WC_FATAL_ERR, T3_AE_FATAL},
-        {0x1f, IB_WC_FATAL_ERR, T3_AE_DEVICE},
+        {0x1f, IB_WC_FATAL_ERR, T3_AE_FATAL},
     };
     for (const auto& row : cases) {
         const auto e = sent(0, T3_RDMA_SEND, row.status);
