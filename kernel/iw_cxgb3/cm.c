@@ -736,6 +736,17 @@ static int t3_cm_check_params(struct t3_dev *dev, const struct iw_cm_conn_param 
 	return 0;
 }
 
+/* A number of a foreign QP is as good as one of no QP. */
+static struct t3_qp *t3_cm_find_qp(struct iw_cm_id *cm_id, u32 qpn)
+{
+	struct t3_qp *qp = t3_qp_find(to_t3_dev(cm_id->device), qpn);
+
+	if (!qp || t3_qp_permits(qp, cm_id))
+		return qp;
+	t3_qp_put(qp);
+	return NULL;
+}
+
 /**
  * t3_cm_connect - iw_connect: open a connection
  * @cm_id: the consumer's id, with mapped addresses
@@ -760,7 +771,7 @@ int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	ret = t3_cm_check_params(dev, param);
 	if (ret)
 		return ret;
-	qp = t3_qp_find(dev, param->qpn);
+	qp = t3_cm_find_qp(cm_id, param->qpn);
 	if (!qp)
 		return -EINVAL;
 	quota = t3_quota_get(&dev->quotas);
@@ -874,7 +885,7 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	}
 	ret = t3_cm_check_params(dev, param);
 	if (!ret) {
-		qp = t3_qp_find(dev, param->qpn);
+		qp = t3_cm_find_qp(cm_id, param->qpn);
 		if (!qp)
 			ret = -EINVAL;
 	}

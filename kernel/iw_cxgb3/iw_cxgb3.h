@@ -496,6 +496,8 @@ struct t3_qp {
 	struct t3_mmap *map;		/* user QP: owner of the ring's memory */
 	struct t3_mmap *db_map;
 	struct t3_qp_groups *groups;	/* the id is allocated from them */
+	const struct cred *cred;	/* user QP: of its creator at the creation */
+	struct pid *creator;		/* user QP: the process that created it */
 	struct kref ref;
 	struct completion released;
 };
@@ -675,6 +677,8 @@ bool t3_qp_reserve_rtr_entry(struct t3_qp *qp);
 /* True if the QP grants RDMA READ to the peer. May change with the next modify. */
 bool t3_qp_allows_remote_read(struct t3_qp *qp);
 bool t3_qp_in_state(struct t3_qp *qp, enum ib_qp_state state);
+/* True if the consumer that connects or accepts with this id may use the QP. Process context. */
+bool t3_qp_permits(const struct t3_qp *qp, const struct iw_cm_id *cm_id);
 
 /*
  * IDLE -> RTS: attach the endpoint, and create the QP's context in the card with

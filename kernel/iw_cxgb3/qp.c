@@ -3,10 +3,18 @@
  * Queue pairs: creation and destruction, states, posting.
  */
 #include <linux/build_bug.h>
+#include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/log2.h>
 #include <linux/netdevice.h>
+#include <linux/pid.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
+#include <linux/uidgid.h>
+#include <linux/user_namespace.h>
+#include <rdma/rdma_cm.h>
 #include <rdma/restrack.h>
 
 #include <t3_race_point.h>
@@ -16,6 +24,67 @@
 #include "doorbell_page.h"
 #include "iw_cxgb3.h"
 #include "trace.h"
+
+/* --- owner ------------------------------------------------------------------- */
+
+/*
+ * The conditions under which the caller may trace a process with the owner's credentials. All
+ * ids of the owner count, so that a user cannot connect the QPs of a set-uid program that he
+ * started. The caller's real ids count, so that he cannot make such a program do it.
+ */
+static bool t3_may_act_as(const struct cred *caller, const struct cred *owner)
+{
+	return uid_eq(caller->uid, owner->uid) && uid_eq(caller->uid, owner->euid) &&
+	       uid_eq(caller->uid, owner->suid) && gid_eq(caller->gid, owner->gid) &&
+	       gid_eq(caller->gid, owner->egid) && gid_eq(caller->gid, owner->sgid) &&
+	       caller->user_ns == owner->user_ns &&
+	       cap_issubset(owner->cap_permitted, caller->cap_permitted);
+}
+
+/*
+ * Consumers name a QP by its number, which is easy to guess, and the in-tree rdma_cm and iw_cm
+ * compare no owner. Any context; true if the task may name the QP.
+ *
+ * A process connects and accepts with a write() to the device of rdma_ucm or t3_rdma_cm. Both
+ * refuse a file that was opened with other credentials, and call the driver in that system call.
+ * So `current` is the consumer. It may use the QPs that its process created, also with
+ * privileges that it has dropped, and those of a process that it may trace, as after a fork.
+ * The sender of the command to create a QP is its creator, even if the verbs file was passed.
+ *
+ * Kernel consumers call from workers and kernel threads, or from mount(2) (9p).
+ */
+static bool t3_qp_permits_task(const struct t3_qp *qp)
+{
+	if (!qp->user)
+		return current->flags & PF_KTHREAD ||
+		       ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN);
+	return task_tgid(current) == qp->creator || t3_may_act_as(current_cred(), qp->cred);
+}
+
+/*
+ * A kernel QP also needs the id for which it was created. rdma_create_qp(), which all in-tree
+ * consumers call, stores the QP in the id, and an id of a process never has one. The context of
+ * the iw_cm_id is the rdma_cm_id, the first member of the private id of either connection manager.
+ */
+bool t3_qp_permits(const struct t3_qp *qp, const struct iw_cm_id *cm_id)
+{
+	const struct rdma_cm_id *id = cm_id->context;
+
+	return t3_qp_permits_task(qp) && (qp->user || (id && id->qp == &qp->ibqp));
+}
+
+/* A pid of which a reference is held is not used again for another process. */
+static void t3_qp_set_creator(struct t3_qp *qp)
+{
+	qp->cred = get_current_cred();
+	qp->creator = get_pid(task_tgid(current));
+}
+
+static void t3_qp_put_creator(struct t3_qp *qp)
+{
+	put_pid(qp->creator);
+	put_cred(qp->cred);
+}
 
 /* --- references ------------------------------------------------------------- */
 
@@ -79,6 +148,9 @@ static void t3_qp_set_found(struct t3_dev *dev, struct t3_qp *qp)
  * takes time, so destroy waits only if found_by_cm is set, and if none has passed since then.
  * Flag and state change under the table's lock, so they cannot change any more when the QP is
  * removed from the table.
+ *
+ * iw_cm accepts twice if a process does, and the second time stores the QP that it finds here
+ * without asking the driver. So the owner is compared here too.
  */
 static struct ib_qp *t3_iw_get_qp(struct ib_device *ibdev, int qpn)
 {
@@ -89,6 +161,8 @@ static struct ib_qp *t3_iw_get_qp(struct ib_device *ibdev, int qpn)
 	RCU_LOCKDEP_WARN(!rcu_read_lock_any_held(), "neither RCU nor a spinlock is held");
 	xa_lock_irqsave(&dev->qps, flags);
 	qp = xa_load(&dev->qps, qpn);
+	if (qp && !t3_qp_permits_task(qp))
+		qp = NULL;
 	if (qp)
 		t3_qp_set_found(dev, qp);
 	xa_unlock_irqrestore(&dev->qps, flags);
@@ -1022,6 +1096,7 @@ static int t3_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 		err = t3_qp_user_respond(qp, uc, udata);
 		if (err)
 			goto err_reserved;
+		t3_qp_set_creator(qp);
 	}
 
 	ibqp->qp_num = qp->id;
@@ -1070,6 +1145,8 @@ static int t3_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	wait_for_completion(&qp->released);
 
 	T3_RACE_POINT(t3_destroy_qp_released);
+	if (qp->user)
+		t3_qp_put_creator(qp);
 	t3_qp_leave_cqs(qp);
 	t3_qp_free_scratch(qp);
 	kvfree(wq->sq);

@@ -64,7 +64,8 @@ EXPORT_SYMBOL(t3_rdma_listen);
  * @param: private data, initiator_depth (ORD), responder_resources (IRD), and qp_num unless
  *	t3_rdma_create_qp() created the QP
  *
- * A module must not destroy the QP before this returns; a process may.
+ * A module must not destroy the QP before this returns; a process may. iw_cxgb3 connects a
+ * module's QP only if t3_rdma_create_qp() created it for this id.
  *
  * Return: 0: ESTABLISHED, CONNECT_RESPONSE, REJECTED, UNREACHABLE or CONNECT_ERROR follows.
  * Otherwise no event follows, and the caller may try again.

@@ -353,6 +353,8 @@ static int cm_conn_init(struct cm_id *id, struct ib_device *device, gfp_t gfp)
 		id->iw = &iw->base;
 	}
 	id->iw->device = device;
+	/* As in-tree rdma_cm: a provider compares the QP of a module's id. */
+	id->iw->context = &id->base.id;
 	id->iw->event_handler = cm_conn_upcall;
 	id->iw->add_ref = cm_conn_get;
 	id->iw->rem_ref = cm_conn_put;

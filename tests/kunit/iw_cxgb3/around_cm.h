@@ -24,7 +24,7 @@ static void cm_point(const char *name);
 #include "mpa.c"
 #include "cm.c"
 
-enum { QPN = 32 };
+enum { QPN = 32, FOREIGN_QPN = 96 };
 
 static struct {
 	unsigned int opens, streams, rtrs, closes, aborts, abort_rpls, connects;
@@ -56,7 +56,7 @@ static struct {
 } at;
 
 static struct t3_dev *dev;
-static struct t3_qp *qp;
+static struct t3_qp *qp, foreign_qp;
 static struct iw_cm_id cm_id;
 
 static void cm_point(const char *name)
@@ -117,15 +117,20 @@ static void drop(struct iw_cm_id *id)
 
 struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
 {
-	if (card.no_qp || id != QPN)
+	if (card.no_qp || (id != QPN && id != FOREIGN_QPN))
 		return NULL;
 	card.qp_refs++;
-	return qp;
+	return id == QPN ? qp : &foreign_qp;
 }
 
 void t3_qp_put(struct t3_qp *qp)
 {
 	card.qp_refs--;
+}
+
+bool t3_qp_permits(const struct t3_qp *qp, const struct iw_cm_id *cm_id)
+{
+	return qp != &foreign_qp;
 }
 
 bool t3_qp_reserve_rtr_entry(struct t3_qp *qp)
@@ -296,7 +301,9 @@ static int cm_init(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, qp);
 	qp->id = QPN;
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
+	foreign_qp.id = FOREIGN_QPN;
 	KUNIT_ASSERT_EQ(test, xa_insert_irq(&dev->qps, QPN, qp, GFP_KERNEL), 0);
+	KUNIT_ASSERT_EQ(test, xa_insert_irq(&dev->qps, FOREIGN_QPN, &foreign_qp, GFP_KERNEL), 0);
 	cm_id = (struct iw_cm_id){ .device = &dev->ibdev };
 	cm_id.event_handler = on_event;
 	cm_id.add_ref = take;

@@ -248,6 +248,7 @@ static const struct refused_accept {
 } refused_accepts[] = {
 	{ "read depth", 0, QPN, T3_MAX_RD_ATOM + 1, -EINVAL, EP_ABORTING },
 	{ "no such QP", 0, QPN + 1, 0, -EINVAL, EP_ABORTING },
+	{ "QP of another user", 0, FOREIGN_QPN, 0, -EINVAL, EP_ABORTING },
 	{ "peer has reset", EP_EV_PEER_ABORT, QPN, 0, -ECONNRESET, EP_CLOSED },
 	{ "peer has closed", EP_EV_PEER_CLOSE, QPN, 0, -ECONNRESET, EP_LAST_ACK },
 };

@@ -498,6 +498,7 @@ static const struct refused_connect {
 	int ret;
 } refused_connects[] = {
 	{ "no such QP", QPN + 1, 0, 0, 0, NULL, NULL, -EINVAL },
+	{ "QP of another user", FOREIGN_QPN, 0, 0, 0, NULL, NULL, -EINVAL },
 	{ "read depth", QPN, T3_MAX_RD_ATOM + 1, 0, 0, NULL, NULL, -EINVAL },
 	{ "no route", QPN, 0, -EHOSTUNREACH, 0, NULL, NULL, -EHOSTUNREACH },
 	{ "no id", QPN, 0, 0, -ENOMEM, NULL, NULL, -ENOMEM },

@@ -439,6 +439,11 @@ void t3_qp_put(struct t3_qp *qp)
 	atomic_dec(&card.qp_refs);
 }
 
+bool t3_qp_permits(const struct t3_qp *qp, const struct iw_cm_id *cm_id)
+{
+	return true;
+}
+
 bool t3_qp_reserve_rtr_entry(struct t3_qp *qp)
 {
 	return true;

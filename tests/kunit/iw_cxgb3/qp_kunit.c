@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Queue pairs, by ib_create_qp(), ib_modify_qp(), ib_query_qp() and ib_destroy_qp(): when lookups
- * find a QP, its references, its reset, its status word, the access that it grants to the peer,
- * what is reported of it, and failing allocations.
+ * find a QP, its owner, its references, its reset, its status word, the access that it grants to
+ * the peer, what is reported of it, and failing allocations.
  */
 #include "around_qp.h"
 
@@ -145,6 +145,102 @@ static void qp_without_references_is_not_found(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, t3_qp_find(dev, qp->id));
 	kref_init(&qp->ref);
 	reinit_completion(&qp->released);
+	t3_destroy_qp(&qp->ibqp, NULL);
+}
+
+/* --- tests: owners -------------------------------------------------------------- */
+
+static struct cred *unlike_the_owner(struct kunit *test, unsigned int i)
+{
+	struct cred *cred = prepare_creds();
+	kuid_t *uids[3];
+	kgid_t *gids[3];
+
+	KUNIT_ASSERT_NOT_NULL(test, cred);
+	uids[0] = &cred->uid;
+	uids[1] = &cred->euid;
+	uids[2] = &cred->suid;
+	gids[0] = &cred->gid;
+	gids[1] = &cred->egid;
+	gids[2] = &cred->sgid;
+	if (i < 3)
+		*uids[i] = KUIDT_INIT(1000);
+	else
+		*gids[i - 3] = KGIDT_INIT(1000);
+	return cred;
+}
+
+/* The number of a QP is easy to guess. The in-tree rdma_ucm passes on any number. */
+static void process_connects_only_its_own_qps(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, true);
+	struct pid *self = qp->creator;
+	const struct cred *owner = qp->cred, *caller;
+	const struct iw_cm_id cm_id = {};
+	struct cred *other;
+	unsigned int i;
+
+	KUNIT_EXPECT_TRUE(test, t3_qp_permits(qp, &cm_id));
+	for (i = 0; i < 6; i++) {
+		other = unlike_the_owner(test, i);
+		qp->cred = other;
+		/* Its own process, which has changed its credentials since. */
+		KUNIT_EXPECT_TRUE(test, t3_qp_permits(qp, &cm_id));
+		qp->creator = task_tgid(&init_task);
+		KUNIT_EXPECT_FALSE_MSG(test, t3_qp_permits(qp, &cm_id), "id %u differs", i);
+		rcu_read_lock();
+		KUNIT_EXPECT_NULL(test, t3_iw_get_qp(&dev->ibdev, qp->id));
+		rcu_read_unlock();
+		KUNIT_EXPECT_FALSE(test, qp->found_by_cm);
+		qp->creator = self;
+		put_cred(other);
+	}
+	/* Another process of the same user, with and without privileges of the creator. */
+	qp->cred = owner;
+	qp->creator = task_tgid(&init_task);
+	KUNIT_EXPECT_TRUE(test, t3_qp_permits(qp, &cm_id));
+	other = prepare_creds();
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	cap_clear(other->cap_permitted);
+	caller = override_creds(other);
+	KUNIT_EXPECT_FALSE(test, t3_qp_permits(qp, &cm_id));
+	revert_creds(caller);
+	put_cred(other);
+	qp->creator = self;
+	t3_destroy_qp(&qp->ibqp, NULL);
+}
+
+static void kernel_qp_is_connected_by_its_id(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false), *another = make_qp(test, false);
+	struct rdma_cm_id id = {};
+	struct iw_cm_id cm_id = {};
+	const struct cred *caller;
+	struct cred *plain;
+
+	KUNIT_EXPECT_FALSE(test, t3_qp_permits(qp, &cm_id));
+	/* An id of a process. */
+	cm_id.context = &id;
+	KUNIT_EXPECT_FALSE(test, t3_qp_permits(qp, &cm_id));
+	id.qp = &another->ibqp;
+	KUNIT_EXPECT_FALSE(test, t3_qp_permits(qp, &cm_id));
+	id.qp = &qp->ibqp;
+	KUNIT_EXPECT_TRUE(test, t3_qp_permits(qp, &cm_id));
+
+	/* iw_cm asks for the QP of a second accept without an id. */
+	plain = prepare_creds();
+	KUNIT_ASSERT_NOT_NULL(test, plain);
+	cap_clear(plain->cap_effective);
+	caller = override_creds(plain);
+	rcu_read_lock();
+	KUNIT_EXPECT_PTR_EQ(test, t3_iw_get_qp(&dev->ibdev, qp->id), &qp->ibqp);
+	current->flags &= ~PF_KTHREAD;
+	KUNIT_EXPECT_NULL(test, t3_iw_get_qp(&dev->ibdev, qp->id));
+	current->flags |= PF_KTHREAD;
+	rcu_read_unlock();
+	revert_creds(caller);
+	put_cred(plain);
+	t3_destroy_qp(&another->ibqp, NULL);
 	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
@@ -433,6 +529,8 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(destroy_waits_for_callers_of_iw_get_qp),
 	KUNIT_CASE(no_grace_period_without_iw_get_qp),
 	KUNIT_CASE(qp_without_references_is_not_found),
+	KUNIT_CASE(process_connects_only_its_own_qps),
+	KUNIT_CASE(kernel_qp_is_connected_by_its_id),
 	KUNIT_CASE(refused_reset_changes_nothing),
 	KUNIT_CASE(reset_without_a_purge_is_refused),
 	KUNIT_CASE(reset_keeps_the_doorbells_off),

@@ -114,6 +114,8 @@ static void a_module_connects_its_own_qp(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 1);
 	KUNIT_EXPECT_EQ(test, fake.qp_lookups, 1u);
+	/* A provider finds the QP of t3_rdma_create_qp() in the id. */
+	KUNIT_EXPECT_PTR_EQ(test, fake.conn->context, (void *)id);
 	end(test);
 }
 
