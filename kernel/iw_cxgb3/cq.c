@@ -129,6 +129,12 @@ static void t3_cq_comp_work(struct work_struct *work)
 	t3_cq_notify(container_of(work, struct t3_cq, comp_work));
 }
 
+/* For a caller that may run inside the handler. */
+void t3_cq_notify_later(struct t3_cq *cq)
+{
+	queue_work(t3_workqueue, &cq->comp_work);
+}
+
 /* --- polling ---------------------------------------------------------------- */
 
 /* With the CQ lock and the QP lock. The QP has a completion for the consumer to poll. */
@@ -332,21 +338,22 @@ void t3_cq_set_user_error(struct t3_cq *cq)
 /*
  * Entries that the card wrote before it was armed raise no event, and the last
  * of them may not have arrived in memory yet. A kernel consumer polls once more
- * after arming and must find them. For a process see t3_cq_raise_unread().
+ * after arming and must find them. For a process see t3_cq_raise_unread(). False: the entry has
+ * not arrived.
  */
-static int t3_cq_wait_for_entry(struct t3_cq *cq, u32 ptr, bool may_sleep)
+static bool t3_cq_wait_for_entry(struct t3_cq *cq, u32 ptr, bool may_sleep)
 {
 	unsigned int waited;
 
 	for (waited = 0; !t3_cq_entry_valid(cq, ptr); waited++) {
-		if (waited == T3_ARM_WAIT_US)
-			return -EIO;
+		if (waited == T3_ARM_WAIT_US || t3_dev_gone(to_t3_dev(cq->ibcq.device)))
+			return false;
 		if (may_sleep)
 			usleep_range(1, 5);
 		else
 			udelay(1);
 	}
-	return 0;
+	return true;
 }
 
 /*
@@ -450,6 +457,18 @@ static void t3_cq_raise_unread(struct t3_cq *cq, u32 index, u32 rptr, u32 pendin
 		t3_cq_notify_armed(cq);
 }
 
+/*
+ * The card is not armed for sure, or an entry is late. ib_core and most consumers poll once more
+ * only if missed events are reported, and take an error for "none". So the handler is called from a work item:
+ * the consumer polls and arms again. Not for a card that is gone, which writes no more entries:
+ * each completion that is not in the ring comes from a flush, which calls the handler.
+ */
+static void t3_cq_arm_again(struct t3_cq *cq)
+{
+	if (!t3_dev_gone(to_t3_dev(cq->ibcq.device)))
+		t3_cq_notify_later(cq);
+}
+
 static int t3_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct t3_dev *dev = to_t3_dev(ibcq->device);
@@ -461,9 +480,9 @@ static int t3_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	};
 	bool user = cq->user_rptr;
 	unsigned long irq_flags;
-	bool waiting = false, first_seen;
+	bool waiting = false, first_seen, arrived = true;
 	u32 rptr, pending;
-	int index, err;
+	int index;
 
 	if (user && get_user(rptr, cq->user_rptr))
 		return -EFAULT;
@@ -482,20 +501,25 @@ static int t3_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	}
 	first_seen = t3_cq_entry_valid(cq, rptr);
 	T3_RACE_POINT(t3_cq_arming);
-	index = t3_dev_ctl(dev, RDMA_CQ_OP, &op);
-	if (index < 0)
-		return index;
+	index = t3_dev_context_ctl(dev, RDMA_CQ_OP, &op, user);
+	if (index < 0) {
+		if (user)
+			return index;
+		t3_cq_arm_again(cq);
+		return (flags & IB_CQ_REPORT_MISSED_EVENTS) &&
+		       (waiting || t3_cq_entry_valid(cq, rptr));
+	}
 	pending = t3_cq_entries_pending(cq, index, rptr, first_seen);
 	if (pending) {
 		/* A user's rptr is only a hint: it picks the entry to look at. */
-		err = t3_cq_wait_for_entry(cq, rptr + pending - 1, user);
-		if (err && !user)
-			return err;
+		arrived = t3_cq_wait_for_entry(cq, rptr + pending - 1, user);
 		/* That entry is read before the contents of those before it. */
 		dma_rmb();
 	}
 	if (user)
 		t3_cq_raise_unread(cq, index, rptr, pending, op.op == T3_CQ_OP_ARM_SOLICITED);
+	else if (!arrived)
+		t3_cq_arm_again(cq);
 	return (flags & IB_CQ_REPORT_MISSED_EVENTS) && (pending || waiting);
 }
 
@@ -512,7 +536,7 @@ static int t3_cq_hw_setup(struct t3_dev *dev, struct t3_cq *cq)
 		.ovfl_mode = 0,
 	};
 
-	return t3_dev_ctl(dev, RDMA_CQ_SETUP, &setup);
+	return t3_dev_context_ctl(dev, RDMA_CQ_SETUP, &setup, true);
 }
 
 static void t3_cq_hw_clear(struct t3_dev *dev, struct t3_cq *cq)
@@ -520,7 +544,7 @@ static void t3_cq_hw_clear(struct t3_dev *dev, struct t3_cq *cq)
 	struct rdma_cq_setup setup = { .id = cq->id };
 
 	/* The card still writes to the ring, which is freed next. */
-	if (t3_dev_ctl(dev, RDMA_CQ_SETUP, &setup) < 0 && !t3_dev_gone(dev))
+	if (t3_dev_context_ctl(dev, RDMA_CQ_SETUP, &setup, true) < 0 && !t3_dev_gone(dev))
 		t3_dev_fatal(dev, "a CQ cannot be disabled");
 }
 

@@ -128,7 +128,7 @@ static int t3_ctrl_setup_cq(struct t3_dev *dev, u32 size)
 		.ovfl_mode = size ? 1 : 0,
 	};
 
-	return t3_dev_ctl(dev, RDMA_CQ_SETUP, &setup);
+	return t3_dev_context_ctl(dev, RDMA_CQ_SETUP, &setup, true);
 }
 
 /* Up to a second; false: no reply. */

@@ -249,6 +249,12 @@ static inline void t3_dev_leave(struct t3_dev *dev)
 
 /* ctl() of the NIC driver; -EIO once the card is gone. Interrupts must be on. */
 int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data);
+/*
+ * The same for a command on an SGE context, which is repeated while the card is slow: until the
+ * card's timeout, or for T3_CONTEXT_ATOMIC_MS if the caller may not sleep.
+ */
+int t3_dev_context_ctl(struct t3_dev *dev, unsigned int req, void *data, bool may_sleep);
+#define T3_CONTEXT_ATOMIC_MS	10
 /* Always consumes the buffer. 0 or -errno; congestion (NET_XMIT_CN) is success. */
 int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb);
 /*
@@ -621,7 +627,7 @@ void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem);
 /* 0, -ENOMEM, or -EOPNOTSUPP if memory shared with the card would need syncing. */
 int t3_dma_check(struct t3_dev *dev);
 
-/* cq.c. Any context; the last three are for async events and flushing. */
+/* cq.c. Any context; the last four are for async events and flushing. */
 struct t3_cq *t3_cq_find(struct t3_dev *dev, u32 id);
 void t3_cq_put(struct t3_cq *cq);
 void t3_cq_add_ready(struct t3_cq *cq, struct t3_qp_side *side);
@@ -629,6 +635,7 @@ void t3_cq_purge_qp(struct t3_qp *qp);
 void t3_cq_flush_qp(struct t3_qp *qp);
 void t3_cq_set_user_error(struct t3_cq *cq);
 void t3_cq_notify(struct t3_cq *cq);
+void t3_cq_notify_later(struct t3_cq *cq);
 void t3_cq_written(struct t3_cq *cq);
 
 /* mr.c, for posting */

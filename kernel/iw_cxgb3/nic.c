@@ -3,6 +3,8 @@
  * Use of the NIC driver: only while the card is not gone, under RCU. The remove callback waits
  * for a grace period before cxgb3 frees its tables.
  */
+#include <linux/delay.h>
+#include <linux/ktime.h>
 #include <linux/skbuff.h>
 
 #include "handover.h"
@@ -27,6 +29,32 @@ int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
 		return -EIO;
 	ret = dev->tdev->ctl(dev->tdev, req, data);
 	t3_dev_leave(dev);
+	return ret;
+}
+
+/*
+ * Commands on SGE contexts execute one at a time. cxgb3 polls 100 us for the end of its command;
+ * -EIO or -EAGAIN if that is too short, -EBUSY for the next command until the card is done. The
+ * card executes each of them, and all of ours may be repeated.
+ */
+int t3_dev_context_ctl(struct t3_dev *dev, unsigned int req, void *data, bool may_sleep)
+{
+	u32 limit_ms = may_sleep ? jiffies_to_msecs(t3_card_timeout()) : T3_CONTEXT_ATOMIC_MS;
+	ktime_t end = ktime_add_ms(ktime_get(), limit_ms);
+	bool last;
+	int ret;
+
+	do {
+		/* Before the attempt: one always follows, even if this thread stood still. */
+		last = ktime_after(ktime_get(), end);
+		ret = t3_dev_ctl(dev, req, data);
+		if (ret != -EBUSY && ret != -EIO && ret != -EAGAIN)
+			break;
+		if (may_sleep)
+			usleep_range(100, 1000);
+		else
+			udelay(5);
+	} while (!last && !t3_dev_gone(dev));
 	return ret;
 }
 

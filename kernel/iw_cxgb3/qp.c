@@ -817,7 +817,7 @@ static void t3_qp_flush_deferred(struct t3_qp *qp, struct t3_cq *cq)
 	if (!flush)
 		return;
 	t3_cq_flush_qp(qp);
-	queue_work(t3_workqueue, &cq->comp_work);
+	t3_cq_notify_later(cq);
 }
 
 static int t3_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,

@@ -107,7 +107,7 @@ bool t3_dev_enter(struct t3_dev *dev)
 	return true;
 }
 
-int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
+int t3_dev_context_ctl(struct t3_dev *dev, unsigned int req, void *data, bool may_sleep)
 {
 	const struct rdma_cq_setup *setup = data;
 

@@ -223,7 +223,7 @@ bool t3_dev_enter(struct t3_dev *dev)
 	return false;
 }
 
-int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
+int t3_dev_context_ctl(struct t3_dev *dev, unsigned int req, void *data, bool may_sleep)
 {
 	if (req == RDMA_CQ_SETUP)
 		card.queues += ((struct rdma_cq_setup *)data)->size ? 1 : -1;

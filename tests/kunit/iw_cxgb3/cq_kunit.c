@@ -35,12 +35,14 @@ static struct {
 	u32 produced;			/* entries that the card has written */
 	u32 at_arming;			/* to be written before the next command returns */
 	u32 after_arming;		/* to be written after that */
+	u32 late;			/* written by the card, and not yet in memory */
 	unsigned int arms, calls, fatal_calls;
 	int error;			/* of the next commands */
 	const char *flush_at;
 	u8 op;
 } card;
 
+struct workqueue_struct *t3_workqueue;
 static struct t3_dev device;
 static struct t3_cq cq;
 static struct ib_ucq_object *const some_object = (void *)&card;	/* never dereferenced */
@@ -59,7 +61,7 @@ static void produce(unsigned int n, u32 what)
 	}
 }
 
-int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
+int t3_dev_context_ctl(struct t3_dev *dev, unsigned int req, void *data, bool may_sleep)
 {
 	const struct rdma_cq_op *op = data;
 	u32 index;
@@ -69,7 +71,7 @@ int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
 	card.arms++;
 	card.op = op->op;
 	produce(card.at_arming, T3_RDMA_SEND);
-	index = card.produced % ENTRIES;
+	index = (card.produced + card.late) % ENTRIES;
 	produce(card.after_arming, T3_RDMA_SEND);
 	card.at_arming = 0;
 	card.after_arming = 0;
@@ -165,7 +167,15 @@ static int cq_init(struct kunit *test)
 	spin_lock_init(&cq.comp_lock);
 	INIT_LIST_HEAD(&cq.ready);
 	xa_init_flags(&cq.qps, XA_FLAGS_LOCK_IRQ);
+	INIT_WORK(&cq.comp_work, t3_cq_comp_work);
+	t3_workqueue = alloc_workqueue("cq_kunit", 0, 0);
+	KUNIT_ASSERT_NOT_NULL(test, t3_workqueue);
 	return 0;
+}
+
+static void cq_exit(struct kunit *test)
+{
+	destroy_workqueue(t3_workqueue);
 }
 
 static struct t3_qp flushed_qp;
@@ -462,6 +472,40 @@ static void arming_never_calls_a_kernel_consumer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card_event(), 0);
 }
 
+static void poll_follows_arming(struct kunit *test, const char *what, int missed,
+				unsigned int calls)
+{
+	card.calls = 0;
+	KUNIT_EXPECT_EQ_MSG(test, arm_reporting_missed(IB_CQ_NEXT_COMP), missed, "%s", what);
+	flush_work(&cq.comp_work);
+	KUNIT_EXPECT_EQ_MSG(test, card.calls, calls, "%s", what);
+}
+
+/* ib_core takes an error for "nothing was missed": ib_drain_qp() would wait for ever. */
+static void failed_arming_leads_to_a_poll(struct kunit *test)
+{
+	card.error = -EIO;
+	poll_follows_arming(test, "nothing waits", 0, 1);
+	produce(1, T3_RDMA_SEND);
+	poll_follows_arming(test, "an entry", 1, 1);
+	card.error = 0;
+	cq.rptr = 1;
+	card.late = 1;
+	poll_follows_arming(test, "an entry that is late", 1, 1);
+	card.late = 0;
+
+	/* It writes no more entries. */
+	device.flags = BIT(T3_DEV_GONE);
+	card.error = -EIO;
+	poll_follows_arming(test, "a dead card, nothing waits", 0, 0);
+	produce(1, T3_RDMA_SEND);
+	poll_follows_arming(test, "a dead card, an entry", 1, 0);
+	cq.rptr = 2;
+	flush_while_arming(test, "t3_cq_ready_read");
+	flush_while_arming(test, "t3_cq_arming");
+	device.flags = 0;
+}
+
 static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(unread_entries_raise_an_event),
 	KUNIT_CASE(full_ring_raises_an_event),
@@ -475,6 +519,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(qp_flush_notifies_without_arming),
 	KUNIT_CASE(arming_never_calls_a_kernel_consumer),
 	KUNIT_CASE(flush_while_arming_is_reported),
+	KUNIT_CASE(failed_arming_leads_to_a_poll),
 	KUNIT_CASE(cq_that_cannot_be_disabled_is_fatal),
 	{}
 };
@@ -482,6 +527,7 @@ static struct kunit_case cq_cases[] = {
 static struct kunit_suite cq_suite = {
 	.name = "iw_cxgb3_cq",
 	.init = cq_init,
+	.exit = cq_exit,
 	.test_cases = cq_cases,
 };
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Messages and commands to the NIC driver, a fake here: who frees a message, also after removal. */
+/*
+ * Messages and commands to the NIC driver, a fake here: who frees a message, also after removal,
+ * and a card that is slow to execute a command.
+ */
 #include <kunit/test.h>
 #include <linux/module.h>
 
@@ -9,6 +12,8 @@ static struct {
 	int result;
 	unsigned int messages, commands;	/* that reached the NIC driver */
 	unsigned int freed;
+	unsigned int slow;		/* commands that find the last one unfinished */
+	unsigned int pause;		/* ms that the thread stands still in its next command */
 	struct sk_buff *taken;
 } nic;
 
@@ -25,7 +30,18 @@ int cxgb3_ofld_send(struct t3cdev *tdev, struct sk_buff *skb)
 static int command(struct t3cdev *tdev, unsigned int req, void *data)
 {
 	nic.commands++;
+	mdelay(nic.pause);
+	nic.pause = 0;
+	if (nic.slow) {
+		nic.slow--;
+		return nic.commands == 1 ? -EAGAIN : -EBUSY;
+	}
 	return nic.result;
+}
+
+unsigned long t3_card_timeout(void)
+{
+	return HZ / 4;
 }
 
 static int nic_init(struct kunit *test)
@@ -92,10 +108,40 @@ static void removed_card_is_not_used(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nic.freed, 1);
 }
 
+/* One command that takes longer than cxgb3's 100 us must not cost the host its Ethernet. */
+static void slow_context_command_is_repeated(struct kunit *test)
+{
+	bool may_sleep;
+
+	for (may_sleep = false;; may_sleep = true) {
+		nic.commands = 0;
+		nic.slow = 20;
+		KUNIT_EXPECT_EQ(test, t3_dev_context_ctl(dev, RDMA_CQ_SETUP, NULL, may_sleep), 0);
+		KUNIT_EXPECT_EQ(test, nic.commands, 21);
+		nic.slow = UINT_MAX;
+		KUNIT_EXPECT_EQ(test, t3_dev_context_ctl(dev, RDMA_CQ_SETUP, NULL, may_sleep),
+				-EBUSY);
+		if (may_sleep)
+			break;
+	}
+	nic.slow = 1;
+	nic.pause = 300;
+	KUNIT_EXPECT_EQ(test, t3_dev_context_ctl(dev, RDMA_CQ_SETUP, NULL, true), 0);
+	nic.slow = 0;
+	nic.commands = 0;
+	nic.result = -EINVAL;
+	KUNIT_EXPECT_EQ(test, t3_dev_context_ctl(dev, RDMA_CQ_SETUP, NULL, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, nic.commands, 1);
+	set_bit(T3_DEV_GONE, &dev->flags);
+	KUNIT_EXPECT_EQ(test, t3_dev_context_ctl(dev, RDMA_CQ_SETUP, NULL, true), -EIO);
+	KUNIT_EXPECT_EQ(test, nic.commands, 1);
+}
+
 static struct kunit_case nic_cases[] = {
 	KUNIT_CASE(refused_message_is_freed),
 	KUNIT_CASE(message_that_the_nic_driver_took_is_not_freed),
 	KUNIT_CASE(removed_card_is_not_used),
+	KUNIT_CASE(slow_context_command_is_repeated),
 	{}
 };
 
