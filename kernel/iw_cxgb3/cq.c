@@ -146,6 +146,24 @@ void t3_cq_add_ready(struct t3_cq *cq, struct t3_qp_side *side)
 		list_add_tail(&side->node, &cq->ready);
 }
 
+/*
+ * With the CQ lock and the QP lock. An entry contradicts the posted requests, so the positions of
+ * card and driver differ, and later entries would complete the wrong requests. Entries that arrive
+ * after a flush contradict nothing that still matters. The end of the QP calls the consumer, which
+ * may hold its own locks now. The QP's last reference may have been put: then destroy ends it.
+ */
+static void t3_cq_end_qp(struct t3_qp *qp, const struct t3_cqe *cqe)
+{
+	lockdep_assert_held(&qp->lock);
+	if (qp->bad_entry || (qp->state != T3_QPS_RTS && qp->state != T3_QPS_CLOSING) ||
+	    !kref_get_unless_zero(&qp->ref))
+		return;
+	qp->bad_entry = true;
+	qp->bad_cqe = *cqe;
+	if (!queue_work(t3_workqueue, &qp->bad_entry_work))
+		t3_qp_put(qp);
+}
+
 /* With the CQ lock. Apply the next hardware entry to its QP. False if there is none. */
 static bool t3_cq_consume(struct t3_cq *cq)
 {
@@ -171,6 +189,8 @@ static bool t3_cq_consume(struct t3_cq *cq)
 
 	spin_lock(&qp->lock);
 	verdict = t3_wq_apply(&qp->wq, &cqe);
+	if (verdict == T3_CQE_BAD)
+		t3_cq_end_qp(qp, &cqe);
 	if (qp->ibqp.send_cq == &cq->ibcq && t3_sq_has_completion(&qp->wq))
 		t3_cq_add_ready(cq, &qp->sq);
 	if (qp->ibqp.recv_cq == &cq->ibcq && t3_rq_has_completion(&qp->wq))

@@ -176,26 +176,17 @@ static enum t3_cqe_verdict t3_wq_apply_recv(struct t3_wq *wq, const struct t3_cq
 
 enum t3_cqe_verdict t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe)
 {
-	enum t3_cqe_verdict verdict;
-
 	switch (t3_header_kind(be32_to_cpu(cqe->header))) {
 	case T3_KIND_SENT:
-		verdict = t3_wq_apply_send(wq, cqe);
-		break;
+		return t3_wq_apply_send(wq, cqe);
 	case T3_KIND_READ:
-		verdict = t3_wq_apply_read(wq, cqe);
-		break;
+		return t3_wq_apply_read(wq, cqe);
 	case T3_KIND_MESSAGE:
 	case T3_KIND_MESSAGE_INV:
-		verdict = t3_wq_apply_recv(wq, cqe);
-		break;
+		return t3_wq_apply_recv(wq, cqe);
 	default:
-		verdict = T3_CQE_BAD;
+		return T3_CQE_BAD;
 	}
-
-	if (verdict == T3_CQE_BAD || t3_cqe_status(cqe) != T3_STATUS_SUCCESS)
-		wq->error = true;
-	return verdict;
 }
 
 void t3_wq_record_error(struct t3_wq *wq, const struct t3_cqe *cqe)
@@ -216,7 +207,6 @@ void t3_wq_flush(struct t3_wq *wq)
 {
 	u32 i;
 
-	wq->error = true;
 	wq->rtr_expected = false;
 	for (i = wq->sq_rptr; i != wq->sq_wptr; i++) {
 		struct t3_sq_entry *e = t3_sq_at(wq, i);

@@ -50,7 +50,7 @@ enum t3_cqe_verdict {
 	T3_CQE_RECV_DONE,	/* the head of the receive queue has completed */
 	T3_CQE_RTR_DONE,	/* response to our zero-length RTR read */
 	T3_CQE_STALE,		/* matches no outstanding request */
-	T3_CQE_BAD,		/* contradicts the queue, which is in error now */
+	T3_CQE_BAD,		/* contradicts the queue: the QP must end */
 };
 
 enum t3_cqe_verdict t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe);

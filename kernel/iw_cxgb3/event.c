@@ -116,6 +116,25 @@ static void t3_qp_async_error(struct t3_qp *qp, const struct t3_cqe *cqe, enum t
 		t3_dev_dispatch(dev, IB_EVENT_DEVICE_FATAL, 0);
 }
 
+/*
+ * An entry in a CQ contradicts the requests of a kernel QP. Has a reference on the QP. A QP that
+ * was reset meanwhile has other requests.
+ */
+void t3_qp_bad_entry_work(struct work_struct *work)
+{
+	struct t3_qp *qp = container_of(work, struct t3_qp, bad_entry_work);
+	struct t3_cqe cqe;
+	bool bad;
+
+	spin_lock_irq(&qp->lock);
+	bad = qp->bad_entry;
+	cqe = qp->bad_cqe;
+	spin_unlock_irq(&qp->lock);
+	if (bad)
+		t3_qp_async_error(qp, &cqe, T3_AE_FATAL);
+	t3_qp_put(qp);
+}
+
 static void t3_qp_async_event(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_class class)
 {
 	struct t3_ep *ep;

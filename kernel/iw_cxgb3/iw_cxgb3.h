@@ -25,7 +25,8 @@
  *                  of main.c to cxgb3
  *   verbs objects  verbs.c, qp.c, cq.c, mr.c, umem.c; upward: a QP closes, aborts,
  *                  terminates or references its endpoint (t3_ep_*); its destruction
- *                  and its move to ERROR end a pending connect
+ *                  and its move to ERROR end a pending connect; an entry of a CQ that
+ *                  contradicts its QP is an error of the QP (event.c)
  *   card services  nic.c, ctrl.c, doorbell.c, health.c, rsc.c, quota.c, port.c,
  *                  stats.c; upward: health.c ends the connections of an unresponsive
  *                  card, port.c and health.c dispatch events, doorbell.c visits all QPs
@@ -492,6 +493,10 @@ struct t3_qp {
 	bool found_by_cm;		/* t3_iw_get_qp() returned it; lock of t3_dev.qps */
 	unsigned long found_at;		/* RCU state of the last time; the same lock */
 	bool sq_sig_all;
+	/* Kernel QP: an entry of a CQ contradicts its requests, see t3_cq_end_qp(). */
+	bool bad_entry __guarded_by(&lock);
+	struct t3_cqe bad_cqe __guarded_by(&lock);
+	struct work_struct bad_entry_work;
 	/* Holds a spare entry of the send CQ for an RTR read. */
 	bool rtr_entry __guarded_by(&lock);
 	u32 max_ord;
@@ -656,6 +661,7 @@ void t3_doorbell_init(struct t3_qp *qp);
 
 /* event.c */
 int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb);
+void t3_qp_bad_entry_work(struct work_struct *work);
 void t3_adapter_event(struct t3_dev *dev, u32 event);
 void t3_dev_dispatch(struct t3_dev *dev, enum ib_event_type type, u32 port);
 

@@ -275,7 +275,7 @@ static void t3_qp_reset_ring(struct t3_qp *qp)
 	t3_qp_set_status(qp, 0, ~T3_QP_STATUS_DB_OFF);
 	memset(qp->ring.va + after, 0, qp->ring.size - after);
 	qp->term = (struct t3_term){};
-	wq->error = false;
+	qp->bad_entry = false;
 	wq->rtr_expected = false;
 	wq->wptr = 0;
 	wq->sq_wptr = 0;
@@ -367,11 +367,8 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 		return -EINVAL;
 	}
 	qp->state = tr.next;
-	if (tr.actions & T3_QPA_MARK_ERROR) {
-		qp->wq.error = true;
-		if (qp->user)
-			t3_qp_set_status(qp, T3_QP_STATUS_STOPPED, 0);
-	}
+	if (tr.actions & T3_QPA_MARK_ERROR && qp->user)
+		t3_qp_set_status(qp, T3_QP_STATUS_STOPPED, 0);
 	if (tr.actions & T3_QPA_RESET)
 		t3_qp_reset_ring(qp);
 	term = qp->term;
@@ -1069,6 +1066,7 @@ static int t3_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 	INIT_LIST_HEAD(&qp->rq.node);
 	kref_init(&qp->ref);
 	init_completion(&qp->released);
+	INIT_WORK(&qp->bad_entry_work, t3_qp_bad_entry_work);
 
 	id = t3_qp_id_get(dev, qp->groups, t3_gfp(uc));
 	if (id < 0)

@@ -46,7 +46,6 @@ struct t3_wq {
 	u8 slots_log2;
 	u8 sq_log2;
 	u8 rq_log2;
-	bool error;		/* an entry failed, or the queue was flushed */
 	bool rtr_expected;	/* discard the response to the zero-length RTR read */
 	u32 wptr;		/* slots */
 	u32 sq_wptr, sq_rptr;	/* sends posted, completed */

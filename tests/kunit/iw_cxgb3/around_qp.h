@@ -91,6 +91,7 @@ static struct {
 	unsigned int grace_periods;
 	struct ib_qp *late_reader;
 	unsigned int fastregs;
+	unsigned int bad_entries;	/* that end their QP */
 	u64 fastreg_page;
 	u32 next_id;
 	u8 qp_caps;
@@ -275,6 +276,14 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what)
 int t3_mr_resolve(struct t3_dev *dev, struct t3_host_sge *sge, u8 *page_code, u32 *pbl_index)
 {
 	return -EINVAL;
+}
+
+void t3_qp_bad_entry_work(struct work_struct *work)
+{
+	struct t3_qp *qp = container_of(work, struct t3_qp, bad_entry_work);
+
+	card.bad_entries++;
+	t3_qp_put(qp);
 }
 
 void t3_cm_abort_connects(struct t3_dev *dev, u32 qpn)

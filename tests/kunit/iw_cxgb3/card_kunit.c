@@ -684,6 +684,20 @@ static void refused_error_is_not_reported(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, memchr_inv(events.qp, 0, sizeof(events.qp)));
 }
 
+/* Positions of card and driver differ: the QP ends as after an error that the card reports. */
+static void contradictory_entry_is_an_error_of_the_qp(struct kunit *test)
+{
+	/* It was reset before the work item ran. */
+	card.qp_refs = 2;
+	t3_qp_bad_entry_work(&qp->bad_entry_work);
+	KUNIT_EXPECT_NULL(test, memchr_inv(events.qp, 0, sizeof(events.qp)));
+	qp->bad_entry = true;
+	t3_qp_bad_entry_work(&qp->bad_entry_work);
+	KUNIT_EXPECT_EQ(test, events.qp[IB_EVENT_QP_FATAL], 1);
+	KUNIT_EXPECT_EQ(test, events.misdirected, 0);
+	KUNIT_EXPECT_EQ(test, qp->term.layer_type, 0);	/* local catastrophic error */
+}
+
 static void overflow_goes_to_the_cq_once(struct kunit *test)
 {
 	async_event(T3_AE_ASYNC | T3_AE_OVERFLOW, qp->id, T3_STATUS_SUCCESS, T3_RDMA_SEND);
@@ -863,6 +877,7 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(device_error_goes_to_the_device),
 	KUNIT_CASE(qp_error_goes_to_the_qp),
 	KUNIT_CASE(refused_error_is_not_reported),
+	KUNIT_CASE(contradictory_entry_is_an_error_of_the_qp),
 	KUNIT_CASE(overflow_goes_to_the_cq_once),
 	KUNIT_CASE(plain_completion_is_no_error),
 	KUNIT_CASE(acknowledged_send_confirms_the_next_hop),

@@ -125,6 +125,34 @@ static void flush_waits_for_the_card(struct kunit *test)
 	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
+/* The entry was counted, and the QP went on with completions of the wrong requests. */
+static void contradictory_entry_ends_the_qp_once(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+
+	recv(test, qp, 1);
+	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	received(qp, 1);
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_SUCCESS), 1);
+	flush_workqueue(t3_workqueue);
+	KUNIT_EXPECT_EQ(test, card.bad_entries, 0);
+	received(qp, 2);	/* without a receive */
+	received(qp, 3);
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_SUCCESS), 0);
+	flush_workqueue(t3_workqueue);
+	KUNIT_EXPECT_EQ(test, card.bad_entries, 1);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(qp->bad_cqe.u.rq.msn), 2);
+
+	/* After a flush entries are late, not wrong. */
+	connection_ends(qp, T3_QPEV_LOST);
+	received(qp, 4);
+	KUNIT_EXPECT_EQ(test, move(qp, IB_QPS_RESET), 0);
+	KUNIT_EXPECT_FALSE(test, qp->bad_entry);
+	flush_workqueue(t3_workqueue);
+	KUNIT_EXPECT_EQ(test, card.bad_entries, 1);
+	t3_destroy_qp(&qp->ibqp, NULL);
+}
+
 static void user_qp_is_stopped_and_later_flushed(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, true);
@@ -277,6 +305,7 @@ static struct kunit_case qp_requests_cases[] = {
 	KUNIT_CASE(page_list_of_a_receive_is_freed_once),
 	KUNIT_CASE(refused_receive_keeps_no_page_list),
 	KUNIT_CASE(flush_waits_for_the_card),
+	KUNIT_CASE(contradictory_entry_ends_the_qp_once),
 	KUNIT_CASE(user_qp_is_stopped_and_later_flushed),
 	KUNIT_CASE(failed_accept_flushes),
 	KUNIT_CASE(every_end_of_a_connection_flushes_once),

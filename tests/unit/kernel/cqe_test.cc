@@ -289,19 +289,16 @@ TEST_F(Completions, EntriesOfCompletedRequestsAreStale) {
     EXPECT_EQ(apply(sent(0)), T3_CQE_STALE);
     EXPECT_EQ(apply(sent(5)), T3_CQE_STALE);
     EXPECT_EQ(apply(sent(0xffffffff)), T3_CQE_STALE);
-    EXPECT_FALSE(wq.error);
     EXPECT_EQ(wq.sq_rptr, 1u);
 }
 
 TEST_F(Completions, EntryForAnotherKindOfRequestIsAnError) {
     post(1, T3_RDMA_WRITE);
     EXPECT_EQ(apply(sent(0, T3_RDMA_SEND)), T3_CQE_BAD);
-    EXPECT_TRUE(wq.error);
 }
 
 TEST_F(Completions, MessageWithoutAReceiveIsAnError) {
     EXPECT_EQ(apply(received(1, 8)), T3_CQE_BAD);
-    EXPECT_TRUE(wq.error);
     EXPECT_EQ(recvs(), "");
 }
 
@@ -309,7 +306,6 @@ TEST_F(Completions, MessageWithoutAReceiveIsAnError) {
 TEST_F(Completions, GapInTheMsnIsAnError) {
     post_recv(1);
     EXPECT_EQ(apply(received(17, 8)), T3_CQE_BAD);
-    EXPECT_TRUE(wq.error);
     EXPECT_EQ(recvs(), "1:" + std::to_string(T3_STATUS_MSN));
     EXPECT_EQ(last.len, 0u);
 }
