@@ -244,14 +244,15 @@ void t3_adapter_event(struct t3_dev *dev, u32 event)
 		t3_doorbells_off(dev);
 		break;
 	case OFFLOAD_DB_EMPTY:
-		t3_doorbells_on(dev);
+		/* Takes a while if there are many QPs, and cxgb3's client lock is held here. */
+		mod_delayed_work(t3_workqueue, &dev->db_work, 0);
 		break;
 	case OFFLOAD_DB_DROP:
 		t3_count(dev, T3_CNT_DB_DROP);
 		t3_doorbells_off(dev);
 		/* Random, so that the hosts of a cluster do not ring at the same time. */
-		queue_delayed_work(t3_workqueue, &dev->db_work,
-				   usecs_to_jiffies(1000 + (get_random_u32() & 1023)));
+		mod_delayed_work(t3_workqueue, &dev->db_work,
+				 usecs_to_jiffies(1000 + (get_random_u32() & 1023)));
 		break;
 	}
 }

@@ -170,6 +170,7 @@ struct t3_dev {
 	unsigned long flags;		/* T3_DEV_* */
 	spinlock_t gone_lock;		/* setting T3_DEV_GONE; irq */
 	struct mutex db_mutex;		/* T3_DEV_DB_OFF and the QPs' status words */
+	unsigned long db_next __guarded_by(&db_mutex);	/* id of the QP to ring next */
 	unsigned long ports_up;		/* bit per port, port.c */
 	struct t3_ctrl ctrl;
 
@@ -649,13 +650,12 @@ void t3_mr_fastreg_posted(struct t3_dev *dev, struct ib_mr *ibmr, const struct t
 int t3_mr_resolve(struct t3_dev *dev, struct t3_host_sge *sge, u8 *page_code, u32 *pbl_index);
 
 /* qp.c */
-void t3_for_each_qp(struct t3_dev *dev, void (*fn)(struct t3_qp *qp));
+struct t3_qp *t3_qp_next(struct t3_dev *dev, unsigned long *id, unsigned long last);
 void t3_qp_set_status(struct t3_qp *qp, u64 set, u64 clear);
 
 /* doorbell.c; t3_ring_doorbell() in any context */
 void t3_ring_doorbell(struct t3_dev *dev, u32 context);
 void t3_doorbells_off(struct t3_dev *dev);
-void t3_doorbells_on(struct t3_dev *dev);
 void t3_doorbell_work(struct work_struct *work);
 void t3_doorbell_init(struct t3_qp *qp);
 

@@ -170,24 +170,19 @@ static struct ib_qp *t3_iw_get_qp(struct ib_device *ibdev, int qpn)
 	return qp ? &qp->ibqp : NULL;
 }
 
-/* Call fn for every QP of the device, with a reference held during the call. */
-void t3_for_each_qp(struct t3_dev *dev, void (*fn)(struct t3_qp *qp))
+/* The next QP of the device from *id to last, with a reference, or NULL. Sets *id to its id. */
+struct t3_qp *t3_qp_next(struct t3_dev *dev, unsigned long *id, unsigned long last)
 {
-	unsigned long id = 0, flags;
+	unsigned long flags;
 	struct t3_qp *qp;
 
-	for (;; id++) {
-		xa_lock_irqsave(&dev->qps, flags);
-		do {
-			qp = xa_find(&dev->qps, &id, ULONG_MAX, XA_PRESENT);
-		} while (qp && !t3_qp_tryget(dev, qp) && ++id);
-		xa_unlock_irqrestore(&dev->qps, flags);
-		if (!qp)
-			return;
-		T3_RACE_POINT(t3_each_qp_found);
-		fn(qp);
-		t3_qp_put(qp);
-	}
+	xa_lock_irqsave(&dev->qps, flags);
+	do {
+		qp = xa_find(&dev->qps, id, last, XA_PRESENT);
+	} while (qp && !t3_qp_tryget(dev, qp) && ++*id);
+	xa_unlock_irqrestore(&dev->qps, flags);
+	T3_RACE_POINT(t3_each_qp_found);
+	return qp;
 }
 
 /* --- status word of a user QP, and flushing ------------------------------------ */
@@ -1103,7 +1098,7 @@ static int t3_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 	init->cap.max_inline_data = T3_MAX_INLINE;
 	t3_qp_publish(qp);
 	T3_RACE_POINT(t3_create_qp_published);
-	/* From now on t3_for_each_qp() finds the QP and updates its status word. */
+	/* From now on t3_qp_next() finds the QP, and its status word is updated. */
 	if (uc)
 		t3_doorbell_init(qp);
 	return 0;

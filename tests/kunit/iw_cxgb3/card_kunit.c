@@ -151,6 +151,21 @@ static struct {
 	unsigned int misdirected;
 } events;
 
+/* The doorbell FIFO, and QPs with the ids that follow that of the first one. */
+enum { NQPS = 200, FIFO_ENTRIES = 64, FIFO_ENTRIES_PER_MS = 100 };
+
+static struct {
+	unsigned int nqps;		/* 0: doorbells are counted only */
+	struct t3_qp *qps;
+	unsigned int fill, overflows;
+	ktime_t last;
+	unsigned int rings[NQPS + 1];	/* by QP */
+	unsigned int walked;		/* doorbells since the FIFO has filled last */
+	bool filled_by_programs;	/* while QPs are rung */
+} fifo;
+
+static struct work_struct full_work;	/* cxgb3 reports a full FIFO */
+
 static struct ib_device *ibdev_of_netdev(const struct net_device *netdev)
 {
 	if (netdev != dev->ports.lldevs[0])
@@ -171,6 +186,19 @@ static unsigned long drops_end;
 
 #define MIN_EXTENDED_TIMEOUT	(5 * HZ)
 
+static void fifo_takes(u32 id)
+{
+	s64 us = ktime_us_delta(ktime_get(), fifo.last);
+
+	fifo.last = ktime_get();
+	fifo.fill -= min_t(s64, fifo.fill, us * FIFO_ENTRIES_PER_MS / USEC_PER_MSEC);
+	if (++fifo.fill > FIFO_ENTRIES)
+		fifo.overflows++;
+	fifo.rings[id]++;
+	if (fifo.filled_by_programs && ++fifo.walked == 20)
+		queue_work(system_wq, &full_work);
+}
+
 static void card_doorbell(u32 value)
 {
 	struct t3_ctrl *ctrl = &dev->ctrl;
@@ -180,6 +208,8 @@ static void card_doorbell(u32 value)
 	if ((value & 0xffff) != T3_CTRL_QP_CONTEXT) {
 		card.qp_rings++;
 		card.slots_found += cpus.slot_visible;
+		if (fifo.nqps)
+			fifo_takes((value & 0xffff) - 32);
 		return;
 	}
 	if (card.unresponsive)
@@ -212,6 +242,11 @@ static void card_loses_mastering(struct pci_dev *pdev)
 static void nic_driver_reports_drop(struct work_struct *work)
 {
 	t3_adapter_event(dev, OFFLOAD_DB_DROP);
+}
+
+static void nic_driver_reports_full(struct work_struct *work)
+{
+	t3_adapter_event(dev, OFFLOAD_DB_FULL);
 }
 
 bool t3_dev_enter(struct t3_dev *dev)
@@ -333,9 +368,13 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	return card.qp_error;
 }
 
-void t3_for_each_qp(struct t3_dev *dev, void (*fn)(struct t3_qp *qp))
+struct t3_qp *t3_qp_next(struct t3_dev *dev, unsigned long *id, unsigned long last)
 {
-	fn(qp);
+	*id = max_t(unsigned long, *id, qp->id);
+	if (*id > last || *id > qp->id + fifo.nqps)
+		return NULL;
+	card.qp_refs++;
+	return *id == qp->id ? qp : &fifo.qps[*id - qp->id - 1];
 }
 
 void t3_qp_set_status(struct t3_qp *qp, u64 set, u64 clear)
@@ -383,6 +422,7 @@ static int card_init(struct kunit *test)
 	memset(&card, 0, sizeof(card));
 	memset(&events, 0, sizeof(events));
 	memset(&cpus, 0, sizeof(cpus));
+	memset(&fifo, 0, sizeof(fifo));
 	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
 	qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
 	cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
@@ -403,6 +443,7 @@ static int card_init(struct kunit *test)
 	init_waitqueue_head(&dev->ctrl.wait);
 	INIT_DELAYED_WORK(&dev->db_work, t3_doorbell_work);
 	INIT_WORK(&drop_work, nic_driver_reports_drop);
+	INIT_WORK(&full_work, nic_driver_reports_full);
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	t3_workqueue = alloc_workqueue("card_kunit", WQ_UNBOUND, 0);
 	KUNIT_ASSERT_NOT_NULL(test, t3_workqueue);
@@ -427,6 +468,7 @@ static int card_init(struct kunit *test)
 static void card_exit(struct kunit *test)
 {
 	flush_work(&drop_work);
+	flush_work(&full_work);
 	cancel_delayed_work_sync(&dev->db_work);
 	t3_health_stop(dev);
 	destroy_workqueue(t3_workqueue);
@@ -592,8 +634,75 @@ static void doorbells_off_sets_status_and_on_rings(struct kunit *test)
 	t3_ring_doorbell(dev, qp->id);
 	KUNIT_EXPECT_EQ(test, card.qp_rings, 0);
 	t3_adapter_event(dev, OFFLOAD_DB_EMPTY);
+	flush_delayed_work(&dev->db_work);
 	KUNIT_EXPECT_EQ(test, *status_word, 0);
 	KUNIT_EXPECT_EQ(test, card.qp_rings, 1);
+}
+
+/* The interrupt that reports the empty FIFO can be lost. */
+static void doorbells_come_back_without_a_report(struct kunit *test)
+{
+	unsigned long end = jiffies + 10 * HZ;
+
+	t3_adapter_event(dev, OFFLOAD_DB_FULL);
+	while (test_bit(T3_DEV_DB_OFF, &dev->flags) && time_before(jiffies, end))
+		msleep(20);
+	KUNIT_EXPECT_FALSE(test, test_bit(T3_DEV_DB_OFF, &dev->flags));
+	flush_delayed_work(&dev->db_work);
+	KUNIT_EXPECT_EQ(test, *status_word, 0);
+	KUNIT_EXPECT_EQ(test, card.qp_rings, 1);
+}
+
+static void make_qps(struct kunit *test)
+{
+	unsigned int i;
+
+	fifo.qps = kunit_kcalloc(test, NQPS, sizeof(*fifo.qps), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, fifo.qps);
+	for (i = 0; i < NQPS; i++) {
+		fifo.qps[i].id = qp->id + 1 + i;
+		fifo.qps[i].ibqp.device = &dev->ibdev;
+	}
+	fifo.nqps = NQPS;
+}
+
+static unsigned int qps_not_rung(void)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i <= NQPS; i++)
+		n += !fifo.rings[i];
+	return n;
+}
+
+/* Doorbells that overflow the FIFO are those of the same QPs each time. */
+static void many_qps_do_not_fill_the_fifo(struct kunit *test)
+{
+	make_qps(test);
+	t3_adapter_event(dev, OFFLOAD_DB_FULL);
+	t3_adapter_event(dev, OFFLOAD_DB_EMPTY);
+	flush_delayed_work(&dev->db_work);
+	KUNIT_EXPECT_EQ(test, fifo.overflows, 0);
+	KUNIT_EXPECT_EQ(test, qps_not_rung(), 0);
+	KUNIT_EXPECT_EQ(test, card.qp_rings, NQPS + 1);
+}
+
+/* Programs whose doorbells are on again fill the FIFO before the last QPs are rung. */
+static void every_qp_is_rung_beside_programs_that_fill_the_fifo(struct kunit *test)
+{
+	unsigned int i;
+
+	make_qps(test);
+	fifo.filled_by_programs = true;
+	t3_adapter_event(dev, OFFLOAD_DB_FULL);
+	for (i = 0; i <= NQPS / 20; i++) {
+		fifo.walked = 0;
+		t3_adapter_event(dev, OFFLOAD_DB_EMPTY);
+		flush_delayed_work(&dev->db_work);
+		flush_work(&full_work);
+		KUNIT_EXPECT_TRUE(test, test_bit(T3_DEV_DB_OFF, &dev->flags));
+	}
+	KUNIT_EXPECT_EQ(test, qps_not_rung(), 0);
 }
 
 static void switch_doorbells_on(void)
@@ -871,6 +980,9 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(bus_mastering_ends_before_gone_is_set),
 	KUNIT_CASE(bus_mastering_ends_before_a_reset),
 	KUNIT_CASE(doorbells_off_sets_status_and_on_rings),
+	KUNIT_CASE(doorbells_come_back_without_a_report),
+	KUNIT_CASE(many_qps_do_not_fill_the_fifo),
+	KUNIT_CASE(every_qp_is_rung_beside_programs_that_fill_the_fifo),
 	KUNIT_CASE(slot_is_visible_before_the_flag_is_read),
 	KUNIT_CASE(concurrent_changes_of_a_status_word_are_kept),
 	KUNIT_CASE(new_qp_gets_the_doorbell_status),

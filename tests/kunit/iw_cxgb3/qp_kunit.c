@@ -70,28 +70,20 @@ static void kernel_qp_is_in_the_tables_of_its_cqs(struct kunit *test)
 	t3_destroy_cq(&rcq->ibcq, NULL);
 }
 
-static struct t3_qp *referenced;	/* by t3_for_each_qp(), in its call */
-static unsigned int references, calls;
-
-static void note_references(struct t3_qp *qp)
-{
-	calls++;
-	referenced = qp;
-	references = kref_read(&qp->ref);
-}
-
 /* A QP that is being destroyed has no reference left, and waits for none. */
-static void loop_over_qps_holds_a_reference_in_each_call(struct kunit *test)
+static void loop_over_qps_holds_a_reference_on_each(struct kunit *test)
 {
 	struct t3_qp *ending = make_qp(test, false), *qp = make_qp(test, false);
+	unsigned long id = 0;
 
-	calls = 0;
 	t3_qp_put(ending);
-	t3_for_each_qp(dev, note_references);
-	KUNIT_EXPECT_EQ(test, calls, 1);
-	KUNIT_EXPECT_PTR_EQ(test, referenced, qp);
-	KUNIT_EXPECT_EQ(test, references, 2);
-	KUNIT_EXPECT_EQ(test, kref_read(&qp->ref), 1);
+	KUNIT_EXPECT_PTR_EQ(test, t3_qp_next(dev, &id, ULONG_MAX), qp);
+	KUNIT_EXPECT_EQ(test, id, (unsigned long)qp->id);
+	KUNIT_EXPECT_EQ(test, kref_read(&qp->ref), 2);
+	t3_qp_put(qp);
+	KUNIT_EXPECT_NULL(test, t3_qp_next(dev, &id, qp->id - 1));
+	id = qp->id + 1;
+	KUNIT_EXPECT_NULL(test, t3_qp_next(dev, &id, ULONG_MAX));
 	kref_init(&ending->ref);
 	reinit_completion(&ending->released);
 	t3_destroy_qp(&ending->ibqp, NULL);
@@ -525,7 +517,7 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(qp_is_published_only_after_success),
 	KUNIT_CASE(user_rings_are_charged_to_the_memcg),
 	KUNIT_CASE(kernel_qp_is_in_the_tables_of_its_cqs),
-	KUNIT_CASE(loop_over_qps_holds_a_reference_in_each_call),
+	KUNIT_CASE(loop_over_qps_holds_a_reference_on_each),
 	KUNIT_CASE(destroy_waits_for_callers_of_iw_get_qp),
 	KUNIT_CASE(no_grace_period_without_iw_get_qp),
 	KUNIT_CASE(qp_without_references_is_not_found),
