@@ -64,8 +64,8 @@
 /* The card may keep a four-tuple for a short time after the close: then CONN_EXIST. */
 #define T3_CONN_EXIST_DELAY	(HZ / 2)
 /*
- * A destroy of a QP waits as long for the peer to close: some retransmissions of the last messages
- * of this side fit in. A process that exits waits, too.
+ * A QP that is destroyed gives its peer as long to close, from the begin of the close: some
+ * retransmissions of the last messages of this side fit in. A process that exits waits, too.
  */
 #define T3_EP_LINGER		(10UL * HZ)
 
@@ -180,6 +180,7 @@ struct t3_ep {
 	struct work_struct work;
 	struct delayed_work timer;
 	unsigned long deadline;		/* jiffies; ordered context */
+	unsigned long timer_start;	/* jiffies; ordered context */
 	bool timer_armed;
 	bool lingering;			/* the QP is being destroyed; ordered context */
 	bool admitted;			/* counted in num_eps; before t3_ep_publish() */

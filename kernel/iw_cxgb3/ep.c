@@ -234,24 +234,36 @@ static unsigned long t3_ep_timeout(const struct t3_ep *ep)
 	}
 }
 
-static void t3_ep_set_timer(struct t3_ep *ep, unsigned long timeout)
+static void t3_ep_set_deadline(struct t3_ep *ep, unsigned long deadline)
 {
-	ep->deadline = jiffies + timeout;
+	unsigned long now = jiffies;
+
+	ep->deadline = deadline;
 	ep->timer_armed = true;
 	t3_ep_get(ep);
-	if (mod_delayed_work(t3_cm_wq, &ep->timer, timeout))
+	if (mod_delayed_work(t3_cm_wq, &ep->timer,
+			     time_after(deadline, now) ? deadline - now : 0))
 		t3_ep_put(ep);
 }
 
-/* From now on the states of a close have a short timeout. */
+static void t3_ep_set_timer(struct t3_ep *ep, unsigned long timeout)
+{
+	ep->timer_start = jiffies;
+	t3_ep_set_deadline(ep, ep->timer_start + timeout);
+}
+
+/*
+ * From now on the states of a close have a short timeout, which has begun with the state: a process
+ * that is killed destroys its QPs one by one, and waits once for all of them.
+ */
 static void t3_ep_handle_linger(struct t3_ep *ep)
 {
-	unsigned long timeout;
+	unsigned long deadline;
 
 	ep->lingering = true;
-	timeout = t3_ep_timeout(ep);
-	if (ep->timer_armed && time_before(jiffies + timeout, ep->deadline))
-		t3_ep_set_timer(ep, timeout);
+	deadline = ep->timer_start + t3_ep_timeout(ep);
+	if (ep->timer_armed && time_before(deadline, ep->deadline))
+		t3_ep_set_deadline(ep, deadline);
 }
 
 static void t3_ep_stop_timer(struct t3_ep *ep)

@@ -782,7 +782,7 @@ void t3_ep_disconnect_now(struct t3_ep *ep, bool abrupt);
 void t3_ep_terminate(struct t3_ep *ep, struct t3_term term);
 /*
  * Any context. The QP of a connection that is being closed is destroyed: abort the connection if
- * it does not close within T3_EP_LINGER.
+ * it does not close within T3_EP_LINGER of the begin of the close.
  */
 void t3_ep_linger(struct t3_ep *ep);
 /*

@@ -386,6 +386,32 @@ static void destroyed_qp_shortens_the_close(struct kunit *test)
 	expect_closed(test, ep);
 }
 
+/*
+ * The peers of a process that is killed are dead. Its QPs are destroyed one by one: the closes of
+ * the later ones have had their time when the first one was waited for.
+ */
+static void destroyed_qps_wait_once_for_all(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, *(const enum ep_state *)test->param_value);
+	struct t3_ep *later = new_ep(test, ep->state);
+
+	ep->timer_start -= T3_EP_LINGER / 2;
+	later->timer_start -= T3_EP_LINGER;
+	t3_ep_linger(ep);
+	t3_ep_linger(later);
+	flush_work(&ep->work);
+	flush_work(&later->work);
+	KUNIT_EXPECT_FALSE(test, time_after(ep->deadline, jiffies + T3_EP_LINGER / 2));
+	KUNIT_EXPECT_NE(test, ep->state, EP_ABORTING);
+	flush_delayed_work(&later->timer);
+	flush_work(&later->work);
+	KUNIT_EXPECT_EQ(test, later->state, EP_ABORTING);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(later, T3_REQ_DEVICE_DOWN);
+	expect_closed(test, ep);
+	expect_closed(test, later);
+}
+
 /* The card's reply to an abort may take as long as ever. */
 static void destroyed_qp_does_not_shorten_an_abort(struct kunit *test)
 {
@@ -921,6 +947,7 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(unsent_second_open_closes),
 	KUNIT_CASE(stopped_timer_is_ignored),
 	KUNIT_CASE_PARAM(destroyed_qp_shortens_the_close, close_state_gen_params),
+	KUNIT_CASE_PARAM(destroyed_qps_wait_once_for_all, close_state_gen_params),
 	KUNIT_CASE(destroyed_qp_does_not_shorten_an_abort),
 	KUNIT_CASE(refused_event_changes_nothing),
 	KUNIT_CASE(one_call_in_a_life),
