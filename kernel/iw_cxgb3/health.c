@@ -10,7 +10,8 @@
  *   after T3_CARD_POLL        poll the response queues of the NIC driver, which
  *                             makes up for a lost interrupt, and ring the control
  *                             QP again, whose doorbell may be lost
- *   after card_timeout_secs   the card is unusable. It may still write to memory,
+ *   after as many polls as card_timeout_secs has seconds
+ *                             the card is unusable. It may still write to memory,
  *                             so its bus mastering is disabled before anything is
  *                             freed. A card that reports dropped doorbells works,
  *                             and a program rings too often: it gets up to
@@ -63,6 +64,7 @@ static void t3_card_poll_queues(struct t3_dev *dev)
 
 void t3_card_poll(struct t3_dev *dev)
 {
+	t3_dev_check_present(dev);
 	t3_card_poll_queues(dev);
 	t3_ctrl_ring_again(dev);
 }
@@ -105,19 +107,45 @@ bool t3_dev_set_gone(struct t3_dev *dev, bool stop_dma)
 	return first;
 }
 
+/*
+ * Without bus mastering the card does not send and receive frames of the host either. Bonds and
+ * routing daemons must not use its ports: cxgb3 does not know.
+ */
+static void t3_dev_carrier_off(struct t3_dev *dev)
+{
+	u32 i;
+
+	for (i = 0; i < dev->ports.nports; i++)
+		netif_carrier_off(dev->ports.lldevs[i]);
+}
+
 /* cxgb3 enables bus mastering again after it has reset the chip. */
 void t3_dev_fatal(struct t3_dev *dev, const char *what)
 {
-	if (!t3_dev_set_gone(dev, true))
+	bool first, reset = test_bit(T3_DEV_DOWN, &dev->flags);
+
+	/* t3_client_remove() marks the card as gone and waits, so the interfaces exist. */
+	rcu_read_lock();
+	first = t3_dev_set_gone(dev, true);
+	if (first && !reset)
+		t3_dev_carrier_off(dev);
+	rcu_read_unlock();
+	if (!first)
 		return;
 	T3_RACE_POINT(t3_fatal_gone);
-	if (test_bit(T3_DEV_DOWN, &dev->flags))
+	if (reset)
 		dev_err(&dev->pdev->dev, "RDMA is down: %s\n", what);
 	else
 		dev_err(&dev->pdev->dev,
 			"RDMA is down: %s; to recover, unbind the card from cxgb3 and bind it again\n",
 			what);
 	queue_work(t3_workqueue, &dev->fatal_work);
+}
+
+void t3_dev_check_present(struct t3_dev *dev)
+{
+	if (!pci_device_is_present(dev->pdev))
+		t3_dev_fatal(dev, "the card does not respond on the PCI bus");
 }
 
 static void t3_health_work(struct work_struct *work)

@@ -282,7 +282,12 @@ void t3_health_stop(struct t3_dev *dev);
 bool t3_dev_set_gone(struct t3_dev *dev, bool stop_dma);
 /* The card is unresponsive, or cannot be used safely any more. Any context. */
 void t3_dev_fatal(struct t3_dev *dev, const char *what);
-/* Poll for messages whose interrupt was lost, and repeat a lost doorbell of the control QP. */
+/* A card that was unplugged replies to nothing, so no thread must wait for it. Any context. */
+void t3_dev_check_present(struct t3_dev *dev);
+/*
+ * Poll for messages whose interrupt was lost, and repeat a lost doorbell of the control QP. A card
+ * that is not there any more is marked as gone.
+ */
 void t3_card_poll(struct t3_dev *dev);
 /* How long to wait for a reply of the card, in jiffies. */
 unsigned long t3_card_timeout(void);
@@ -292,16 +297,20 @@ unsigned long t3_card_timeout(void);
 /* In card timeouts: the longest wait for a card that reports dropped doorbells. */
 #define T3_CARD_TIMEOUT_LIMIT	6
 
+/*
+ * Counted in polls, not in jiffies: if the host stood still (a guest that was paused, a debugger) any
+ * time has passed, but the card has had no chance to reply.
+ */
 struct t3_card_deadline {
-	unsigned long end;		/* jiffies */
-	unsigned long last;		/* jiffies; end does not move beyond it */
-	s64 drops;			/* T3_CNT_DB_DROP when end was set */
+	unsigned long polls;		/* that the card may leave unanswered */
+	unsigned long polls_in_all;
+	s64 drops;			/* T3_CNT_DB_DROP when polls was set */
 };
 
 /*
- * True if the deadline has passed. The deadline moves when the card reports dropped doorbells,
- * but only up to its limit: a program can make the card drop doorbells without end, and the
- * waiter cannot be killed.
+ * True if the deadline has passed, after one more wait. The deadline moves when the card reports
+ * dropped doorbells, but only up to its limit: a program can make the card drop doorbells without
+ * end, and the waiter cannot be killed.
  */
 static inline bool t3_card_deadline_passed(const struct t3_dev *dev,
 					   struct t3_card_deadline *deadline)
@@ -310,9 +319,9 @@ static inline bool t3_card_deadline_passed(const struct t3_dev *dev,
 
 	if (drops != deadline->drops) {
 		deadline->drops = drops;
-		deadline->end = jiffies + t3_card_timeout();
+		deadline->polls = t3_card_timeout() / T3_CARD_POLL;
 	}
-	return time_after_eq(jiffies, deadline->end) || time_after_eq(jiffies, deadline->last);
+	return !deadline->polls-- || !deadline->polls_in_all--;
 }
 
 /*
@@ -323,8 +332,8 @@ static inline bool t3_card_deadline_passed(const struct t3_dev *dev,
 #define t3_wait_or_fatal(dev, wq, cond, what) ({				\
 	struct t3_dev *_dev = (dev);					\
 	struct t3_card_deadline _deadline = {				\
-		.end = jiffies + t3_card_timeout(),			\
-		.last = jiffies + T3_CARD_TIMEOUT_LIMIT * t3_card_timeout(),	\
+		.polls = t3_card_timeout() / T3_CARD_POLL,		\
+		.polls_in_all = T3_CARD_TIMEOUT_LIMIT * t3_card_timeout() / T3_CARD_POLL,	\
 		.drops = atomic64_read(&_dev->counters[T3_CNT_DB_DROP]),	\
 	};								\
 									\

@@ -325,6 +325,7 @@ static int t3_pci_event(struct notifier_block *nb, unsigned long action, void *d
 	list_for_each_entry(dev, &devices, node) {
 		if (dev->pdev != pdev)
 			continue;
+		t3_dev_check_present(dev);
 		set_bit(T3_DEV_UNBINDING, &dev->flags);
 		queue_work(dev->life_wq, &dev->shutdown_work);
 	}

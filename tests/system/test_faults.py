@@ -256,6 +256,7 @@ def test_an_unresponsive_card_is_shut_down(pair, fault, recover):
     report = json.loads(done.stdout)
     assert (report["wc"], report["cm"], report["lost"]) == ([FLUSHED], [DISCONNECTED], 0), report
     assert report["async"] == [DEVICE_FATAL], report
+    assert client.check(f"cat /sys/class/net/{client.interfaces[0]}/carrier").strip() == "0"
     traffic.serving.kill()
     traffic.serving.wait(20)
     refused = client.run(f"rping -c -a {address(pair.guests[0])} -C 1", 30)

@@ -79,6 +79,7 @@ static struct ib_device *ibdev_of_netdev(const struct net_device *netdev);
 static void put_ibdev(struct ib_device *ibdev);
 static void card_doorbell(u32 value);
 static void card_loses_mastering(struct pci_dev *pdev);
+static bool card_is_present(struct pci_dev *pdev);
 static void count_device_event(const struct ib_event *event);
 
 #include "../failing_alloc.h"
@@ -94,6 +95,7 @@ static void ring_free(void *ring);
 #undef writel
 #define writel(value, addr) ((void)(addr), card_doorbell(value))
 #define pci_clear_master card_loses_mastering
+#define pci_device_is_present card_is_present
 #define ib_dispatch_event count_device_event
 
 #include "cqe.c"
@@ -120,6 +122,7 @@ static void ring_free(void *ring);
 #include "port.c"
 
 #undef pci_clear_master
+#undef pci_device_is_present
 #undef ib_dispatch_event
 
 struct workqueue_struct *t3_workqueue;
@@ -129,7 +132,7 @@ static struct work_struct drop_work;	/* cxgb3 reports a dropped doorbell */
 static struct {
 	atomic_t drop;			/* doorbells of the control QP to drop */
 	bool reports;			/* to the NIC driver */
-	bool unresponsive, no_reply_to_modify;
+	bool unresponsive, unplugged, no_reply_to_modify;
 	int send_error, qp_error;
 	u32 executed;			/* writes of the control ring */
 	atomic_t dropped;
@@ -237,6 +240,11 @@ static void card_loses_mastering(struct pci_dev *pdev)
 	card.masters_cleared++;
 	if (t3_dev_gone(dev))
 		card.gone_before_cleared = true;
+}
+
+static bool card_is_present(struct pci_dev *pdev)
+{
+	return !card.unplugged;
 }
 
 static void nic_driver_reports_drop(struct work_struct *work)
@@ -604,6 +612,36 @@ static void unresponsive_card_is_fatal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_DEVICE_FATAL], 1);
 }
 
+static void unplugged_card_is_not_waited_for(struct kunit *test)
+{
+	unsigned long begin = jiffies;
+
+	card_timeout_secs = 60;
+	card.unresponsive = true;
+	card.unplugged = true;
+	KUNIT_EXPECT_EQ(test, t3_ctrl_write(dev, 0x1000, NULL, 32), -EIO);
+	KUNIT_EXPECT_TRUE(test, time_before(jiffies, begin + 10 * HZ));
+}
+
+/* cxgb3 sees that the link is up, but the card cannot access any frame. */
+static void fatal_card_has_no_carrier(struct kunit *test)
+{
+	struct net_device *ndev = dev->ports.lldevs[0];
+
+	dev->ports.nports = 1;
+	KUNIT_ASSERT_TRUE(test, netif_carrier_ok(ndev));
+	t3_dev_fatal(dev, "as a test");
+	KUNIT_EXPECT_FALSE(test, netif_carrier_ok(ndev));
+}
+
+/* cxgb3 handles its ports itself. */
+static void carrier_of_a_card_in_reset_is_left_alone(struct kunit *test)
+{
+	dev->ports.nports = 1;
+	t3_adapter_event(dev, OFFLOAD_STATUS_DOWN);
+	KUNIT_EXPECT_TRUE(test, netif_carrier_ok(dev->ports.lldevs[0]));
+}
+
 /* The device is freed after the stop. */
 static void stop_waits_for_the_report_of_a_failure(struct kunit *test)
 {
@@ -855,6 +893,34 @@ static void poll_queues(struct net_device *ndev)
 }
 
 /* cxgb3's handlers assume the context of an interrupt. */
+static void reply_is_found(struct net_device *ndev)
+{
+	card.polls++;
+	card.unresponsive = false;
+	card_doorbell(T3_CTRL_QP_CONTEXT);
+}
+
+/*
+ * The host stands still, as a guest that is paused, for longer than the card may take. The card has
+ * replied, but its interrupt was lost.
+ */
+static void stalled_host_polls_before_it_gives_the_card_up(struct kunit *test)
+{
+	static const struct net_device_ops ops = { .ndo_poll_controller = reply_is_found };
+	struct writer *w;
+
+	dev->ports.lldevs[0]->netdev_ops = &ops;
+	card.unresponsive = true;
+	w = start_writer(test, 32);
+	msleep(200);
+	preempt_disable();
+	mdelay(2500);
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, end_writer(w), 0);
+	KUNIT_EXPECT_EQ(test, card.polls, 1);
+	KUNIT_EXPECT_FALSE(test, t3_dev_gone(dev));
+}
+
 static void queues_are_polled_with_interrupts_off(struct kunit *test)
 {
 	static const struct net_device_ops ops = { .ndo_poll_controller = poll_queues };
@@ -976,6 +1042,9 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(reported_drops_are_not_fatal),
 	KUNIT_CASE(endless_drops_are_fatal),
 	KUNIT_CASE(unresponsive_card_is_fatal),
+	KUNIT_CASE(unplugged_card_is_not_waited_for),
+	KUNIT_CASE(fatal_card_has_no_carrier),
+	KUNIT_CASE(carrier_of_a_card_in_reset_is_left_alone),
 	KUNIT_CASE(stop_waits_for_the_report_of_a_failure),
 	KUNIT_CASE(bus_mastering_ends_before_gone_is_set),
 	KUNIT_CASE(bus_mastering_ends_before_a_reset),
@@ -994,6 +1063,7 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(plain_completion_is_no_error),
 	KUNIT_CASE(acknowledged_send_confirms_the_next_hop),
 	KUNIT_CASE(sent_terminate_ends_the_connection),
+	KUNIT_CASE(stalled_host_polls_before_it_gives_the_card_up),
 	KUNIT_CASE(queues_are_polled_with_interrupts_off),
 	KUNIT_CASE(control_qp_without_memory),
 	KUNIT_CASE(unconfirmed_close_ends_bus_mastering),

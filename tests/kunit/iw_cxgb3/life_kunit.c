@@ -48,6 +48,7 @@ static inline void end_workqueue(struct workqueue_struct *wq)
 static int core_registers(struct ib_device *ibdev);
 static void core_unregisters(struct ib_device *ibdev);
 static void card_loses_mastering(struct pci_dev *pdev);
+static bool card_is_present(struct pci_dev *pdev);
 
 static unsigned int devices_made, devices_freed;
 
@@ -61,6 +62,7 @@ static unsigned int devices_made, devices_freed;
 #define ib_dispatch_event(event)		((void)(event))
 #define ib_dealloc_device(ibdev)		(devices_freed++, (ib_dealloc_device)(ibdev))
 #define pci_clear_master			card_loses_mastering
+#define pci_device_is_present			card_is_present
 
 #include "main.c"
 #include "nic.c"
@@ -84,7 +86,7 @@ static struct {
 	bool mastering_at_unregister;
 	unsigned int aborted, stopped, masters_cleared, ctrl_closed;
 	bool gone_before_cleared;
-	bool does_not_abort;
+	bool does_not_abort, unplugged;
 	bool core_refuses;
 	bool page_missing;
 	int dma_error;
@@ -161,6 +163,11 @@ static void card_loses_mastering(struct pci_dev *pdev)
 	seen.masters_cleared++;
 	if (t3_dev_gone(the_dev()))
 		seen.gone_before_cleared = true;
+}
+
+static bool card_is_present(struct pci_dev *pdev)
+{
+	return !seen.unplugged;
 }
 
 void t3_cm_shut_down(struct t3_dev *dev)
@@ -474,6 +481,18 @@ static void failed_abort_at_unbind_ends_bus_mastering(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.masters_cleared, 1);
 	KUNIT_EXPECT_FALSE(test, seen.mastering_at_unregister);
 	KUNIT_EXPECT_TRUE(test, seen.gone_at_unregister);
+}
+
+/* It cannot reply: every wait for it would take until its timeout. */
+static void unplugged_card_is_gone_before_anything_waits(struct kunit *test)
+{
+	device_with_a_connection(test);
+	seen.unplugged = true;
+	bus_unbinds();
+	KUNIT_EXPECT_EQ(test, seen.aborted, 0);
+	KUNIT_EXPECT_TRUE(test, seen.gone_at_unregister);
+	KUNIT_EXPECT_FALSE(test, seen.connected_at_unregister);
+	KUNIT_EXPECT_EQ(test, seen.masters_cleared, 1);
 }
 
 /* The report is an event of the device. Afterwards no consumer has a handler for it. */
@@ -802,6 +821,7 @@ static void nodes_of_the_tables_are_charged_to_the_memcg(struct kunit *test)
 static struct kunit_case life_cases[] = {
 	KUNIT_CASE(unbind_aborts_connections_before_remove),
 	KUNIT_CASE(failed_abort_at_unbind_ends_bus_mastering),
+	KUNIT_CASE(unplugged_card_is_gone_before_anything_waits),
 	KUNIT_CASE(unregistration_waits_for_the_report_of_a_failure),
 	KUNIT_CASE(device_is_freed_after_its_work_items),
 	KUNIT_CASE(unbind_of_other_devices_is_ignored),
