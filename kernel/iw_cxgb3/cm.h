@@ -183,6 +183,7 @@ struct t3_ep {
 	unsigned long timer_start;	/* jiffies; ordered context */
 	bool timer_armed;
 	bool lingering;			/* the QP is being destroyed; ordered context */
+	bool polled;			/* for the reply to an abort, after its timeout; same */
 	bool admitted;			/* counted in num_eps; before t3_ep_publish() */
 	bool disowned;			/* no more events: see t3_cm_reject(); written once */
 

@@ -404,6 +404,16 @@ int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status)
 	return 0;
 }
 
+/*
+ * The card's reply may have come in time, but this thread had to wait for a processor. Without the
+ * reply the device has failed. So the messages are handled before the timer. They are few: the
+ * card sends no data of the connection any more.
+ */
+static bool t3_ep_waits_for_abort_rpl(const struct t3_ep *ep)
+{
+	return ep->state == EP_ABORTING || ep->state == EP_ABORT_CROSSED;
+}
+
 static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req)
 {
 	switch (req) {
@@ -422,6 +432,13 @@ static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req)
 	case T3_REQ_TIMER:
 		if (!t3_ep_timer_is_due(ep))
 			return;
+		/* The host may have stood still, and the interrupt of the reply was lost. */
+		if (t3_ep_waits_for_abort_rpl(ep) && !ep->polled) {
+			ep->polled = true;
+			t3_ep_set_timer(ep, T3_CARD_POLL);
+			t3_card_poll(ep->dev);
+			return;
+		}
 		break;
 	default:
 		break;
@@ -471,16 +488,6 @@ static void t3_ep_end(struct t3_ep *ep)
 	spin_unlock_irqrestore(&ep->mailbox_lock, flags);
 	if (any)
 		t3_ep_queue_work(ep);
-}
-
-/*
- * The card's reply may have come in time, but this thread had to wait for a processor. Without the
- * reply the device has failed. So the messages are handled before the timer. They are few: the
- * card sends no data of the connection any more.
- */
-static bool t3_ep_waits_for_abort_rpl(const struct t3_ep *ep)
-{
-	return ep->state == EP_ABORTING || ep->state == EP_ABORT_CROSSED;
 }
 
 /*

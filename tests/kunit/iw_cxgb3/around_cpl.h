@@ -22,6 +22,10 @@ unsigned long t3_card_timeout(void)
 	return 60 * HZ;
 }
 
+void t3_card_poll(struct t3_dev *dev)
+{
+}
+
 unsigned long t3_cm_timeout(void)
 {
 	return 60 * HZ;

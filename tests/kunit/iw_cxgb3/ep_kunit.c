@@ -22,7 +22,7 @@ static void ep_point(const char *name);
 
 static struct {
 	unsigned int sent_close, sent_abort, sent_abort_rpl, reported_end, released, messages,
-		     calls, ids_returned, sent_open, fatal_calls;
+		     calls, ids_returned, sent_open, fatal_calls, polls;
 	unsigned int last_event;
 	atomic_t inside;		/* contexts that use the endpoint at the same time */
 	bool overlap;
@@ -129,6 +129,11 @@ int t3_send_terminate(struct t3_ep *ep)
 unsigned long t3_card_timeout(void)
 {
 	return seen.timeout;
+}
+
+void t3_card_poll(struct t3_dev *dev)
+{
+	seen.polls++;
 }
 
 static bool match_any(const struct t3_ep *ep, const void *arg)
@@ -735,6 +740,22 @@ static void reply_to_an_abort_comes_before_the_timer(struct kunit *test)
 	expect_closed(test, ep);
 }
 
+/* The host stood still, as a guest that is paused, and the interrupt of the reply was lost. */
+static void missing_reply_to_an_abort_is_polled_for(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_ABORTING);
+
+	ep->deadline = jiffies - 1;
+	t3_ep_request_now(ep, T3_REQ_TIMER);
+	KUNIT_EXPECT_EQ(test, seen.polls, 1);
+	KUNIT_EXPECT_EQ(test, seen.fatal_calls, 0);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
+	ep->deadline = jiffies - 1;
+	t3_ep_request_now(ep, T3_REQ_TIMER);
+	KUNIT_EXPECT_EQ(test, seen.fatal_calls, 1);
+	expect_closed(test, ep);
+}
+
 /* A process does not handle messages without end. */
 static void call_handles_few_messages(struct kunit *test)
 {
@@ -960,6 +981,7 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(message_in_softirq_is_handled_before_the_return),
 	KUNIT_CASE(message_in_softirq_keeps_the_order),
 	KUNIT_CASE(reply_to_an_abort_comes_before_the_timer),
+	KUNIT_CASE(missing_reply_to_an_abort_is_polled_for),
 	KUNIT_CASE(call_handles_few_messages),
 	KUNIT_CASE(softirq_in_a_worker_sends_nothing),
 	KUNIT_CASE(message_waits_only_in_its_state),
