@@ -390,6 +390,11 @@ static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t
 		t3_ep_request(ep, T3_REQ_ABORT);
 		return -EINVAL;
 	}
+	/* t3_cm_addr_removed() may have walked the table before the endpoint was in it. */
+	if (!t3_route_has_address(ep)) {
+		t3_ep_request(ep, T3_REQ_ABORT);
+		return -EADDRNOTAVAIL;
+	}
 	cm_id->add_ref(cm_id);
 	t3_ep_request_now(ep, T3_REQ_CALL);
 	T3_RACE_POINT(t3_connect_posted);
@@ -819,6 +824,25 @@ void t3_cm_abort_connects(struct t3_dev *dev, u32 qpn)
 {
 	smp_mb();	/* pairs with the one in t3_cm_qp_allows_connect() */
 	t3_ep_request_if(dev, T3_REQ_ABORT, t3_cm_match_qpn, &qpn);
+}
+
+/* An endpoint without an address is about to look for a route. */
+static bool t3_cm_match_local(const struct t3_ep *ep, const void *addr)
+{
+	__be32 local = READ_ONCE(ep->local.sin_addr.s_addr);
+
+	return !addr || !local || local == *(const __be32 *)addr;
+}
+
+/**
+ * t3_cm_addr_removed - abort the connections whose interface has lost their local address
+ * @dev: device
+ * @addr: the address, or NULL: an interface is removed
+ */
+void t3_cm_addr_removed(struct t3_dev *dev, const __be32 *addr)
+{
+	smp_mb();	/* pairs with the one in t3_ep_publish() */
+	t3_ep_request_if(dev, T3_REQ_ADDR_REMOVED, t3_cm_match_local, addr);
 }
 
 /*

@@ -128,6 +128,7 @@ enum t3_ep_request {
 	T3_REQ_ORPHAN,			/* the listener was destroyed */
 	T3_REQ_LINGER,			/* the QP is being destroyed */
 	T3_REQ_ARP_FAILED,
+	T3_REQ_ADDR_REMOVED,		/* the local address, or the interface, may be gone */
 	T3_REQ_TIMER,
 	T3_REQ_SHUT_DOWN,		/* the driver is unbound from a working card */
 	T3_REQ_DEVICE_DOWN,
@@ -215,6 +216,7 @@ struct t3_ep {
 	spinlock_t route_lock;		/* against a redirect */
 	struct dst_entry *dst __guarded_by(&route_lock);
 	struct l2t_entry *l2t __guarded_by(&route_lock);
+	const struct net_device *ndev;	/* has the local address; to compare, no reference */
 	u16 smt_idx;
 	u16 mtu;
 
@@ -365,6 +367,7 @@ int t3_route_resolve(struct t3_ep *ep);
 void t3_route_release(struct t3_ep *ep);
 int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_func failed);
 unsigned int t3_route_l2t_index(struct t3_ep *ep);
+bool t3_route_has_address(const struct t3_ep *ep);
 bool t3_route_purge(struct t3_ep *ep);
 void t3_route_revalidate(struct t3_ep *ep);
 

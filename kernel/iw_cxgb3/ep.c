@@ -414,6 +414,20 @@ static bool t3_ep_waits_for_abort_rpl(const struct t3_ep *ep)
 	return ep->state == EP_ABORTING || ep->state == EP_ABORT_CROSSED;
 }
 
+/*
+ * The kernel removes an interface when nothing refers to it any more. An abandoned open refers to
+ * it until the card's retries end. So its route is released before: the card may send the rest of
+ * its SYNs to the next user of the L2T entry.
+ */
+static void t3_ep_handle_addr_removed(struct t3_ep *ep)
+{
+	if (!ep->ndev || t3_route_has_address(ep))
+		return;
+	t3_ep_fsm_apply(ep, EP_EV_ABORT, -EADDRNOTAVAIL);
+	if (ep->state == EP_ABANDONED)
+		t3_route_release(ep);
+}
+
 static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req)
 {
 	switch (req) {
@@ -428,6 +442,9 @@ static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req)
 		return;
 	case T3_REQ_LINGER:
 		t3_ep_handle_linger(ep);
+		return;
+	case T3_REQ_ADDR_REMOVED:
+		t3_ep_handle_addr_removed(ep);
 		return;
 	case T3_REQ_TIMER:
 		if (!t3_ep_timer_is_due(ep))

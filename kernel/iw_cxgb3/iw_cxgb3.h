@@ -14,7 +14,8 @@
  *   doorbell.c  doorbells, also while the FIFO of the card is full
  *   health.c    deadlines of the card; port.c links; stats.c counters
  *   rsc.c       ids, doorbell groups, adapter memory pools; quota.c shares of them
- *   cm.c, listen.c, ep.c, ep_fsm.c, cpl.c, mpa.c, ids.c, route.c, debugfs.c, res.c:
+ *   cm.c, listen.c, ep.c, ep_fsm.c, cpl.c, mpa.c, ids.c, route.c, tcp_port.c, debugfs.c,
+ *   res.c:
  *               connections (cm.h)
  *
  * Layers, from top to bottom. A file calls its own layer and those below; the only
@@ -29,7 +30,8 @@
  *                  contradicts its QP is an error of the QP (event.c)
  *   card services  nic.c, ctrl.c, doorbell.c, health.c, rsc.c, quota.c, port.c,
  *                  stats.c; upward: health.c ends the connections of an unresponsive
- *                  card, port.c and health.c dispatch events, doorbell.c visits all QPs
+ *                  card, port.c those of a removed address; both dispatch events;
+ *                  doorbell.c visits all QPs
  *   pure logic     qp_fsm.h, wq.h, wr.h, cqe.h, tpt.h, ep_fsm.h, mpa.h; no header of
  *                  the driver but wq.h, in wr.h and cqe.h
  *
@@ -757,6 +759,8 @@ void t3_cm_fatal(struct t3_dev *dev);
 bool t3_cm_busy(struct t3_dev *dev);
 /* A QP was removed from dev->qps, or is in ERROR: end a pending connect for it. */
 void t3_cm_abort_connects(struct t3_dev *dev, u32 qpn);
+/* Process context: an interface of the card has lost an address; NULL: it is removed. */
+void t3_cm_addr_removed(struct t3_dev *dev, const __be32 *addr);
 /* After ib_unregister_device(). Waits for the last endpoint and all work items. */
 void t3_cm_close(struct t3_dev *dev);
 extern cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS];

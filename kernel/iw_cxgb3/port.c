@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Port events: the link state, and the MAC address, which makes the GID. From 6.14 on
+ * Events of the ports and of the VLAN devices on them: the link state; the MAC address, which makes
+ * the GID; and addresses and interfaces that are removed. From 6.14 on
  * ib_core reports the link state of a port. On older kernels the driver must.
  * cxgb3's own events (OFFLOAD_PORT_UP, OFFLOAD_PORT_DOWN) are not sufficient: they report
  * that an interface is set up or down, not that a cable is unplugged.
  */
+#include <linux/if_vlan.h>
+#include <linux/inetdevice.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 
@@ -45,27 +48,52 @@ static void t3_port_event(struct t3_dev *dev, u32 i, unsigned long event)
 		t3_port_check_link(dev, i);
 }
 
-/* The reference keeps the device registered. */
+/* The device of a port, or NULL. Its reference keeps the device registered. */
+static struct t3_dev *t3_port_get_dev(struct net_device *port)
+{
+	struct ib_device *ibdev = ib_device_get_by_netdev(port, RDMA_DRIVER_CXGB3);
+
+	if (!ibdev)
+		return NULL;
+	if (ibdev->ops.owner == THIS_MODULE)
+		return to_t3_dev(ibdev);
+	ib_device_put(ibdev);
+	return NULL;
+}
+
+/*
+ * Connections hold their interface, and the kernel waits for them when it removes the interface or
+ * its network namespace.
+ */
+static void t3_port_addr_removed(struct net_device *netdev, const __be32 *addr)
+{
+	struct net_device *port = is_vlan_dev(netdev) ? vlan_dev_real_dev(netdev) : netdev;
+	struct t3_dev *dev = t3_port_get_dev(port);
+
+	if (!dev)
+		return;
+	t3_cm_addr_removed(dev, addr);
+	ib_device_put(&dev->ibdev);
+}
+
 static int t3_port_netdev_event(struct notifier_block *nb, unsigned long event, void *info)
 {
 	struct net_device *netdev = netdev_notifier_info_to_dev(info);
-	struct ib_device *ibdev;
 	struct t3_dev *dev;
 	u32 i;
 
+	if (event == NETDEV_UNREGISTER)
+		t3_port_addr_removed(netdev, NULL);
 	if (event != NETDEV_UP && event != NETDEV_DOWN && event != NETDEV_CHANGE &&
 	    event != NETDEV_CHANGEADDR)
 		return NOTIFY_DONE;
-	ibdev = ib_device_get_by_netdev(netdev, RDMA_DRIVER_CXGB3);
-	if (!ibdev)
+	dev = t3_port_get_dev(netdev);
+	if (!dev)
 		return NOTIFY_DONE;
-	if (ibdev->ops.owner == THIS_MODULE) {
-		dev = to_t3_dev(ibdev);
-		for (i = 0; i < dev->ports.nports; i++)
-			if (dev->ports.lldevs[i] == netdev)
-				t3_port_event(dev, i, event);
-	}
-	ib_device_put(ibdev);
+	for (i = 0; i < dev->ports.nports; i++)
+		if (dev->ports.lldevs[i] == netdev)
+			t3_port_event(dev, i, event);
+	ib_device_put(&dev->ibdev);
 	return NOTIFY_DONE;
 }
 
@@ -73,12 +101,33 @@ static struct notifier_block t3_port_notifier = {
 	.notifier_call = t3_port_netdev_event,
 };
 
+static int t3_port_inetaddr_event(struct notifier_block *nb, unsigned long event, void *info)
+{
+	const struct in_ifaddr *ifa = info;
+
+	if (event == NETDEV_DOWN)
+		t3_port_addr_removed(ifa->ifa_dev->dev, &ifa->ifa_local);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block t3_port_inetaddr_notifier = {
+	.notifier_call = t3_port_inetaddr_event,
+};
+
 int t3_ports_watch(void)
 {
-	return register_netdevice_notifier(&t3_port_notifier);
+	int err = register_netdevice_notifier(&t3_port_notifier);
+
+	if (err)
+		return err;
+	err = register_inetaddr_notifier(&t3_port_inetaddr_notifier);
+	if (err)
+		unregister_netdevice_notifier(&t3_port_notifier);
+	return err;
 }
 
 void t3_ports_unwatch(void)
 {
+	unregister_inetaddr_notifier(&t3_port_inetaddr_notifier);
 	unregister_netdevice_notifier(&t3_port_notifier);
 }

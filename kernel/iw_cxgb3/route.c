@@ -115,6 +115,7 @@ int t3_route_resolve(struct t3_ep *ep)
 		ret = -ENOMEM;
 		goto err_route;
 	}
+	ep->ndev = ndev;
 	ep->smt_idx = l2t->smt_idx;
 	ep->mtu = dst_mtu(&rt->dst);
 	spin_lock_bh(&ep->route_lock);
@@ -126,6 +127,21 @@ int t3_route_resolve(struct t3_ep *ep)
 err_route:
 	ip_rt_put(rt);
 	return ret;
+}
+
+/**
+ * t3_route_has_address - the interface of a connection still has its local address
+ * @ep: endpoint with a route
+ *
+ * The neighbour of the L2T entry keeps the interface until t3_route_release().
+ */
+bool t3_route_has_address(const struct t3_ep *ep)
+{
+	struct net_device *ndev = t3_route_local_dev(ep->dev, ep->local.sin_addr.s_addr);
+	bool found = ndev && ndev == ep->ndev;
+
+	dev_put(ndev);
+	return found;
 }
 
 /*

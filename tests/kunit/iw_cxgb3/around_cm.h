@@ -30,6 +30,7 @@ static struct {
 	unsigned int opens, streams, rtrs, closes, aborts, abort_rpls, connects;
 	int rtr_error, connect_error, stream_error, route_error, atid_error;
 	unsigned int accepts_failed;		/* T3_QPEV_ACCEPT_FAILED */
+	bool address_removed;
 	bool init_is_acked, no_qp, no_rtr_entry, no_connect, qp_in_error;
 	int qp_refs;
 	unsigned int ids, max_ids;		/* ATIDs and TIDs, each of which is charged */
@@ -260,7 +261,13 @@ void t3_ep_return_id(struct t3_ep *ep)
 
 int t3_route_resolve(struct t3_ep *ep)
 {
+	ep->ndev = (const void *)&card;		/* is not dereferenced */
 	return card.route_error;
+}
+
+bool t3_route_has_address(const struct t3_ep *ep)
+{
+	return !card.address_removed;
 }
 
 void t3_route_release(struct t3_ep *ep)

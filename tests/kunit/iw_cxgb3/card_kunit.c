@@ -341,6 +341,19 @@ static void count_cq_event(struct ib_event *event, void *context)
 		events.misdirected++;
 }
 
+static struct {
+	unsigned int addresses, interfaces;
+	__be32 last;
+} removed;
+
+void t3_cm_addr_removed(struct t3_dev *dev, const __be32 *addr)
+{
+	removed.addresses += !!addr;
+	removed.interfaces += !addr;
+	if (addr)
+		removed.last = *addr;
+}
+
 struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
 {
 	if (id != qp->id)
@@ -1027,12 +1040,53 @@ static void mac_address_change_reports_gid_change(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_GID_CHANGE], 1);
 }
 
-/* Its code is freed when the module is unloaded. */
-static void notifier_of_ports_is_removed(struct kunit *test)
+/* Connections over the port or over a VLAN on it must end. */
+static void removed_addresses_are_reported(struct kunit *test)
+{
+	struct net_device *port = dev->ports.lldevs[0];
+	size_t priv = ALIGN(sizeof(*port), NETDEV_ALIGN);
+	struct net_device *vlan = kunit_kzalloc(test, priv + sizeof(struct vlan_dev_priv),
+						GFP_KERNEL);
+	struct in_device in_dev = {};
+	struct in_ifaddr ifa = { .ifa_dev = &in_dev, .ifa_local = htonl(0x0a000001) };
+	struct net_device *const over[] = { port, vlan };
+	struct netdev_notifier_info info;
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, vlan);
+	vlan->priv_flags = IFF_802_1Q_VLAN;
+	vlan_dev_priv(vlan)->real_dev = port;
+	dev->ibdev.ops.owner = THIS_MODULE;
+	for (i = 0; i < ARRAY_SIZE(over); i++) {
+		memset(&removed, 0, sizeof(removed));
+		in_dev.dev = over[i];
+		info.dev = over[i];
+		t3_port_inetaddr_event(NULL, NETDEV_UP, &ifa);
+		KUNIT_EXPECT_EQ(test, removed.addresses, 0);
+		t3_port_inetaddr_event(NULL, NETDEV_DOWN, &ifa);
+		KUNIT_EXPECT_EQ(test, removed.addresses, 1);
+		KUNIT_EXPECT_EQ(test, removed.last, ifa.ifa_local);
+		KUNIT_EXPECT_EQ(test, removed.interfaces, 0);
+		t3_port_netdev_event(NULL, NETDEV_UNREGISTER, &info);
+		KUNIT_EXPECT_EQ(test, removed.interfaces, 1);
+	}
+	/* Another driver's port, and one of another module. */
+	vlan_dev_priv(vlan)->real_dev = vlan;
+	vlan->priv_flags = 0;
+	t3_port_inetaddr_event(NULL, NETDEV_DOWN, &ifa);
+	dev->ibdev.ops.owner = NULL;
+	in_dev.dev = port;
+	t3_port_inetaddr_event(NULL, NETDEV_DOWN, &ifa);
+	KUNIT_EXPECT_EQ(test, removed.addresses, 1);
+}
+
+/* Their code is freed when the module is unloaded. */
+static void notifiers_of_ports_are_removed(struct kunit *test)
 {
 	KUNIT_ASSERT_EQ(test, t3_ports_watch(), 0);
 	t3_ports_unwatch();
 	KUNIT_EXPECT_EQ(test, unregister_netdevice_notifier(&t3_port_notifier), -ENOENT);
+	KUNIT_EXPECT_EQ(test, unregister_inetaddr_notifier(&t3_port_inetaddr_notifier), -ENOENT);
 }
 
 static struct kunit_case card_cases[] = {
@@ -1070,7 +1124,8 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(close_that_cannot_be_sent_ends_bus_mastering),
 	KUNIT_CASE(firmware_without_modify_replies_keeps_bus_mastering),
 	KUNIT_CASE(mac_address_change_reports_gid_change),
-	KUNIT_CASE(notifier_of_ports_is_removed),
+	KUNIT_CASE(removed_addresses_are_reported),
+	KUNIT_CASE(notifiers_of_ports_are_removed),
 	{}
 };
 

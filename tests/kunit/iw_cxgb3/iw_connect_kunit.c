@@ -395,12 +395,14 @@ static void parameters_change_after_the_request(struct kunit *test)
 
 /* --- connect --------------------------------------------------------------- */
 
+enum { LOCAL = 0x0a000001 };
+
 static void ipv4(struct sockaddr_storage *addr, u16 port)
 {
 	struct sockaddr_in *sin = (struct sockaddr_in *)addr;
 
 	sin->sin_family = AF_INET;
-	sin->sin_addr.s_addr = cpu_to_be32(0x0a000001);
+	sin->sin_addr.s_addr = cpu_to_be32(LOCAL);
 	sin->sin_port = cpu_to_be16(port);
 }
 
@@ -489,6 +491,27 @@ static void stop_device_and_wait(void)
 	flush_workqueue(t3_cm_wq);
 }
 
+static void remove_address(u32 addr)
+{
+	__be32 removed = cpu_to_be32(addr);
+
+	card.address_removed = true;
+	t3_cm_addr_removed(dev, &removed);
+	flush_workqueue(t3_cm_wq);
+}
+
+static void address_is_removed(void)
+{
+	remove_address(LOCAL);
+}
+
+static void interface_is_removed(void)
+{
+	card.address_removed = true;
+	t3_cm_addr_removed(dev, NULL);
+	flush_workqueue(t3_cm_wq);
+}
+
 static const struct refused_connect {
 	const char *name;
 	u32 qpn, ord;
@@ -512,6 +535,10 @@ static const struct refused_connect {
 	  -EINVAL },
 	{ "QP is in error, published", QPN, 0, 0, 0, "t3_connect_published", qp_in_error_and_wait,
 	  -EINVAL },
+	{ "address is removed, with a route", QPN, 0, 0, 0, "t3_connect_has_route",
+	  address_is_removed, -EADDRNOTAVAIL },
+	{ "address is removed, published", QPN, 0, 0, 0, "t3_connect_published",
+	  address_is_removed, -EADDRNOTAVAIL },
 };
 
 static void refused_connect_name(const struct refused_connect *c, char *name)
@@ -548,6 +575,8 @@ static const struct lost_connect {
 	{ "device stops, published", "t3_connect_published", stop_device_and_wait, false },
 	{ "QP is destroyed, posted", "t3_connect_posted", destroy_qp_and_wait, true },
 	{ "device stops, posted", "t3_connect_posted", stop_device_and_wait, true },
+	{ "address is removed, posted", "t3_connect_posted", address_is_removed, true },
+	{ "interface is removed, posted", "t3_connect_posted", interface_is_removed, true },
 };
 
 static void lost_connect_name(const struct lost_connect *c, char *name)
@@ -576,7 +605,21 @@ static void connect_ends_while_it_is_posted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_allocated), 0);
 }
 
+static void another_address_is_removed(struct kunit *test)
+{
+	struct t3_ep *ep;
+
+	KUNIT_ASSERT_EQ(test, connect(QPN, 0, NULL), 0);
+	ep = connected(test);
+	remove_address(LOCAL + 1);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CONNECTING);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	flush_work(&ep->work);
+	end(test, ep);
+}
+
 static struct kunit_case iw_connect_cases[] = {
+	KUNIT_CASE(another_address_is_removed),
 	KUNIT_CASE(good_reply_connects),
 	KUNIT_CASE(reply_without_memory_has_no_private_data),
 	KUNIT_CASE(rtr_read_waits_for_the_init_ack),

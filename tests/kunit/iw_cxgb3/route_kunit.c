@@ -507,7 +507,76 @@ static void connection_holds_its_route_until_the_end(struct kunit *test)
 	end(test, ep);
 }
 
-/* cxgb3 takes the reference on the new entry for each connection that is moved. */
+/* As after the removal of the address: no port of the card has it. */
+static void remove_address(struct kunit *test)
+{
+	struct net_device *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	dev_net_set(other, &init_net);
+	dev->ports.lldevs[0] = other;
+}
+
+/* The kernel waits for the references on a route and its neighbour when it removes the interface. */
+static void removed_address_ends_a_connection(struct kunit *test)
+{
+	struct net_device *lo = use_lo(test);
+	struct t3_ep *ep = new_ep_without_route(test);
+
+	route = new_route(test, lo);
+	card.has_l2_entry = true;
+	KUNIT_ASSERT_EQ(test, t3_route_resolve(ep), 0);
+	ep->id_kind = T3_ID_TID;
+	ep->state = EP_FPDU;
+	t3_ep_request_now(ep, T3_REQ_ADDR_REMOVED);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_FPDU);
+	remove_address(test);
+	t3_ep_request_now(ep, T3_REQ_ADDR_REMOVED);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
+	KUNIT_EXPECT_EQ(test, card.opcode, T3_CPL_ABORT_REQ);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT_RPL, 0);
+	KUNIT_EXPECT_EQ(test, route_refs(&route->dst), 1);
+	end(test, ep);
+}
+
+/* The card's retries may take minutes. */
+static void removed_address_releases_an_open(struct kunit *test)
+{
+	struct net_device *lo = use_lo(test);
+	struct t3_ep *ep = new_ep_without_route(test);
+
+	route = new_route(test, lo);
+	card.has_l2_entry = true;
+	KUNIT_ASSERT_EQ(test, t3_route_resolve(ep), 0);
+	ep->id_kind = T3_ID_ATID;
+	ep->state = EP_CONNECTING;
+	t3_ep_set_timer(ep, 60 * HZ);
+	remove_address(test);
+	t3_ep_request_now(ep, T3_REQ_ADDR_REMOVED);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ABANDONED);
+	KUNIT_EXPECT_EQ(test, route_refs(&route->dst), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&l2t.refcnt), 1);
+	/* The peer replies after all. */
+	ep->id_kind = T3_ID_TID;
+	t3_ep_fsm_apply(ep, EP_EV_ESTABLISHED, 0);
+	KUNIT_EXPECT_EQ(test, card.opcode, T3_CPL_ABORT_REQ);
+	KUNIT_EXPECT_EQ(test, card.cmd, T3_ABORT_NO_RST);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT_RPL, 0);
+	end(test, ep);
+}
+
+/* Its SYN, which comes before any other message, looks for the route. */
+static void removed_address_without_a_route_changes_nothing(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep_without_route(test);
+
+	remove_address(test);
+	t3_ep_request_now(ep, T3_REQ_ADDR_REMOVED);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_IDLE);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
+	end(test, ep);
+}
+
 /* cxgb3 has freed its tables, while a message was built. */
 static void index_of_a_freed_entry(struct kunit *test)
 {
@@ -570,6 +639,9 @@ static struct kunit_case route_cases[] = {
 	KUNIT_CASE(message_that_cxgb3_refuses_is_freed),
 	KUNIT_CASE(failed_resolution_keeps_no_reference),
 	KUNIT_CASE(connection_holds_its_route_until_the_end),
+	KUNIT_CASE(removed_address_ends_a_connection),
+	KUNIT_CASE(removed_address_releases_an_open),
+	KUNIT_CASE(removed_address_without_a_route_changes_nothing),
 	KUNIT_CASE(index_of_a_freed_entry),
 	KUNIT_CASE(redirect_moves_the_references),
 	{}
