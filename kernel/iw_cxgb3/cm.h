@@ -32,8 +32,7 @@
  *
  *   t3_ep.mailbox_lock	inbox, requests, running, called (irq); innermost
  *   t3_ep.id_lock	id_kind, tid (BH)
- *   t3_ep.route_lock	dst, l2t (BH); held across l2t sends, since a redirect
- *			replaces both
+ *   t3_ep.route_lock	dst, l2t (BH); held across l2t sends
  *   t3_listener.lock	listening, upcalls, half_open (BH)
  *   t3_cm_dev.eps	its xarray lock (BH)
  *   t3_cm_dev.lock	listeners, closed_logs, writes of stopped (BH)
@@ -213,7 +212,7 @@ struct t3_ep {
 	struct sockaddr_in remote;
 	u8 tos;
 
-	spinlock_t route_lock;		/* against a redirect */
+	spinlock_t route_lock;		/* t3_ep_confirm_neigh() is called in any context */
 	struct dst_entry *dst __guarded_by(&route_lock);
 	struct l2t_entry *l2t __guarded_by(&route_lock);
 	const struct net_device *ndev;	/* has the local address; to compare, no reference */

@@ -764,8 +764,6 @@ void t3_cm_addr_removed(struct t3_dev *dev, const __be32 *addr);
 /* After ib_unregister_device(). Waits for the last endpoint and all work items. */
 void t3_cm_close(struct t3_dev *dev);
 extern cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS];
-int t3_cm_redirect(void *ctx, struct dst_entry *old, struct dst_entry *new,
-		   struct l2t_entry *l2t);
 extern struct cxgb3_client t3_client;
 
 int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param);

@@ -486,7 +486,6 @@ struct cxgb3_client t3_client = {
 	.add		= t3_client_add,
 	.remove		= t3_client_remove,
 	.handlers	= t3_cpl_handlers,
-	.redirect	= t3_cm_redirect,
 	.event_handler	= t3_client_event,
 };
 

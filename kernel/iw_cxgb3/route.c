@@ -168,8 +168,7 @@ static void t3_route_purge_l2t(struct t3_ep *ep, struct l2t_entry *e)
  * t3_route_l2t_index - index of the endpoint's L2T entry
  * @ep: endpoint with a route
  *
- * A redirect may exchange the entry at any time: cxgb3 then updates the card. Return: 0 without
- * cxgb3's tables, when no message reaches the card any more.
+ * Return: 0 without cxgb3's tables, when no message reaches the card any more.
  */
 unsigned int t3_route_l2t_index(struct t3_ep *ep)
 {
@@ -304,39 +303,4 @@ void t3_ep_confirm_neigh(struct t3_ep *ep)
 	if (ep->dst)
 		dst_confirm_neigh(ep->dst, &daddr);
 	spin_unlock_bh(&ep->route_lock);
-}
-
-/**
- * t3_cm_redirect - move a connection to a redirected route
- * @ctx: context of an entry of the TID table, or NULL
- * @old: the route that was replaced
- * @new: its replacement
- * @l2t: L2T entry of @new
- *
- * cxgb3 calls this for each TID after a redirect. Return: 1 if the connection uses @new
- * now: then cxgb3 takes a reference on @l2t for it and updates the card; 0 if it does not
- * use @old.
- */
-int t3_cm_redirect(void *ctx, struct dst_entry *old, struct dst_entry *new,
-		   struct l2t_entry *l2t)
-{
-	struct t3_ep *ep = ctx;
-	struct l2t_entry *old_l2t;
-
-	if (!ep)
-		return 0;
-	spin_lock_bh(&ep->route_lock);
-	if (!ep->dst || ep->dst != old) {
-		spin_unlock_bh(&ep->route_lock);
-		return 0;
-	}
-	dst_hold(new);
-	old_l2t = ep->l2t;
-	ep->dst = new;
-	ep->l2t = l2t;
-	spin_unlock_bh(&ep->route_lock);
-
-	t3_route_put_l2t(ep, old_l2t);
-	dst_release(old);
-	return 1;
 }

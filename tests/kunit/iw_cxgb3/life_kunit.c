@@ -292,11 +292,6 @@ void t3_adapter_event(struct t3_dev *dev, u32 event)
 cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS];
 const struct ib_device_ops t3_verbs_ops, t3_qp_ops, t3_cq_ops, t3_mr_ops, t3_stats_ops;
 
-int t3_cm_redirect(void *ctx, struct dst_entry *old, struct dst_entry *new, struct l2t_entry *l2t)
-{
-	return 0;
-}
-
 int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 {
 	return -ENODEV;

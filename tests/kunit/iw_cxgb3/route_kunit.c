@@ -596,38 +596,6 @@ static void index_of_a_freed_entry(struct kunit *test)
 	end(test, ep);
 }
 
-static void redirect_moves_the_references(struct kunit *test)
-{
-	struct net_device *lo = use_lo(test);
-	struct rtable *old = new_route(test, lo), *new = new_route(test, lo);
-	struct t3_ep *ep = new_ep_without_route(test);
-	static struct l2t_entry new_l2t;
-
-	memset(&new_l2t, 0, sizeof(new_l2t));
-	spin_lock_init(&new_l2t.lock);
-	__skb_queue_head_init(&new_l2t.arpq);
-	atomic_set(&new_l2t.refcnt, 2);
-	route = old;
-	card.has_l2_entry = true;
-	KUNIT_ASSERT_EQ(test, t3_route_resolve(ep), 0);
-
-	KUNIT_EXPECT_EQ(test, t3_cm_redirect(NULL, &old->dst, &new->dst, &new_l2t), 0);
-	KUNIT_EXPECT_EQ(test, t3_cm_redirect(ep, &new->dst, &old->dst, &new_l2t), 0);
-	KUNIT_EXPECT_EQ(test, route_refs(&old->dst), 2);
-	KUNIT_EXPECT_EQ(test, route_refs(&new->dst), 1);
-
-	KUNIT_EXPECT_EQ(test, t3_cm_redirect(ep, &old->dst, &new->dst, &new_l2t), 1);
-	KUNIT_EXPECT_EQ(test, route_refs(&old->dst), 1);
-	KUNIT_EXPECT_EQ(test, route_refs(&new->dst), 2);
-	KUNIT_EXPECT_EQ(test, atomic_read(&l2t.refcnt), 1);
-	KUNIT_EXPECT_PTR_EQ(test, ep->l2t, &new_l2t);
-	t3_route_release(ep);
-	KUNIT_EXPECT_EQ(test, route_refs(&new->dst), 1);
-	KUNIT_EXPECT_EQ(test, atomic_read(&new_l2t.refcnt), 1);
-	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
-	end(test, ep);
-}
-
 static struct kunit_case route_cases[] = {
 	KUNIT_CASE(abort_bypasses_the_arp_queue),
 	KUNIT_CASE(arp_queue_is_purged_before_the_tid_release),
@@ -643,7 +611,6 @@ static struct kunit_case route_cases[] = {
 	KUNIT_CASE(removed_address_releases_an_open),
 	KUNIT_CASE(removed_address_without_a_route_changes_nothing),
 	KUNIT_CASE(index_of_a_freed_entry),
-	KUNIT_CASE(redirect_moves_the_references),
 	{}
 };
 
