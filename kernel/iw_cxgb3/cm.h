@@ -368,6 +368,7 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 unsigned int t3_route_l2t_index(struct t3_ep *ep);
 bool t3_route_has_address(const struct t3_ep *ep);
 bool t3_route_purge(struct t3_ep *ep);
+bool t3_route_take_back(struct t3_ep *ep);
 void t3_route_revalidate(struct t3_ep *ep);
 
 /* debugfs.c */

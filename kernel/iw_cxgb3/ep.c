@@ -415,6 +415,17 @@ static bool t3_ep_waits_for_abort_rpl(const struct t3_ep *ep)
 }
 
 /*
+ * The card replies to an open, but not to one that still waits for the address of the next hop.
+ * That one may wait for ever: the kernel does not report that it has removed the neighbour entry.
+ */
+static void t3_ep_end_by_request(struct t3_ep *ep, enum ep_event event, int status)
+{
+	if (ep->state == EP_CONNECTING && t3_route_take_back(ep))
+		event = EP_EV_ARP_FAILED;
+	t3_ep_fsm_apply(ep, event, status);
+}
+
+/*
  * The kernel removes an interface when nothing refers to it any more. An abandoned open refers to
  * it until the card's retries end. So its route is released before: the card may send the rest of
  * its SYNs to the next user of the L2T entry.
@@ -423,7 +434,7 @@ static void t3_ep_handle_addr_removed(struct t3_ep *ep)
 {
 	if (!ep->ndev || t3_route_has_address(ep))
 		return;
-	t3_ep_fsm_apply(ep, EP_EV_ABORT, -EADDRNOTAVAIL);
+	t3_ep_end_by_request(ep, EP_EV_ABORT, -EADDRNOTAVAIL);
 	if (ep->state == EP_ABANDONED)
 		t3_route_release(ep);
 }
@@ -460,7 +471,7 @@ static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req)
 	default:
 		break;
 	}
-	t3_ep_fsm_apply(ep, t3_ep_request_events[req].event, t3_ep_request_events[req].status);
+	t3_ep_end_by_request(ep, t3_ep_request_events[req].event, t3_ep_request_events[req].status);
 }
 
 /* Become the ordered context. Return: false if another thread is it, or this one already. */

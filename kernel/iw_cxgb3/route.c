@@ -146,22 +146,26 @@ bool t3_route_has_address(const struct t3_ep *ep)
 
 /*
  * Free the endpoint's messages in the ARP queue of an L2T entry. Other connections share
- * the queue, also those of other clients of cxgb3. The caller holds rcu_read_lock().
+ * the queue, also those of other clients of cxgb3. The caller holds rcu_read_lock(). Return: their
+ * number.
  */
-static void t3_route_purge_l2t(struct t3_ep *ep, struct l2t_entry *e)
+static unsigned int t3_route_purge_l2t(struct t3_ep *ep, struct l2t_entry *e)
 {
 	struct sk_buff *skb, *next;
+	unsigned int purged = 0;
 
 	if (!t3_cm_has_tables(ep->cm))
-		return;
+		return 0;
 	spin_lock_bh(&e->lock);
 	skb_queue_walk_safe(&e->arpq, skb, next) {
 		if (((const struct t3_route_cb *)skb->cb)->owner != ep)
 			continue;
 		__skb_unlink(skb, &e->arpq);
 		kfree_skb(skb);
+		purged++;
 	}
 	spin_unlock_bh(&e->lock);
+	return purged;
 }
 
 /**
@@ -205,6 +209,24 @@ bool t3_route_purge(struct t3_ep *ep)
 	spin_unlock_bh(&ep->route_lock);
 	rcu_read_unlock();
 	return reachable;
+}
+
+/**
+ * t3_route_take_back - the same for a connection whose only message may be waiting
+ * @ep: endpoint
+ *
+ * Return: true if it waited, so that the card has not got it.
+ */
+bool t3_route_take_back(struct t3_ep *ep)
+{
+	bool waited;
+
+	rcu_read_lock();
+	spin_lock_bh(&ep->route_lock);
+	waited = ep->l2t && t3_route_purge_l2t(ep, ep->l2t);
+	spin_unlock_bh(&ep->route_lock);
+	rcu_read_unlock();
+	return waited;
 }
 
 /**

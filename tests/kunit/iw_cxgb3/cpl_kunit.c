@@ -104,6 +104,11 @@ int t3_route_resolve(struct t3_ep *ep)
 	return card.route_error;
 }
 
+bool t3_route_take_back(struct t3_ep *ep)
+{
+	return false;
+}
+
 bool t3_route_has_address(const struct t3_ep *ep)
 {
 	return true;

@@ -167,6 +167,11 @@ void t3_send_abort_rpl(struct t3_ep *ep)
 	seen.sent_abort_rpl++;
 }
 
+bool t3_route_take_back(struct t3_ep *ep)
+{
+	return false;
+}
+
 bool t3_route_has_address(const struct t3_ep *ep)
 {
 	return true;

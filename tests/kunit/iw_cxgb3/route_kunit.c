@@ -338,6 +338,35 @@ static void unreachable_next_hop_ends_an_open(struct kunit *test)
 	end(test, ep);
 }
 
+/* The next hop does not answer, and the kernel removes its neighbour entry without a report. */
+static void open_that_waits_ends_with_its_deadline(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+
+	ep->id_kind = T3_ID_ATID;
+	KUNIT_EXPECT_EQ(test, t3_send_act_open_req(ep), 0);
+	queue_another(test);
+	ep->deadline = jiffies;
+	t3_ep_request_now(ep, T3_REQ_TIMER);
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&l2t.arpq), 1);
+	resolve(&tdev);
+	KUNIT_EXPECT_EQ(test, card.sent, 0);
+	end(test, ep);
+}
+
+static void open_that_the_card_has_is_abandoned(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+
+	ep->id_kind = T3_ID_ATID;
+	KUNIT_EXPECT_EQ(test, t3_send_act_open_req(ep), 0);
+	resolve(&tdev);
+	t3_ep_request_now(ep, T3_REQ_ABORT);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ABANDONED);
+	t3_ep_fsm_apply(ep, EP_EV_OPEN_FAILED, 0);
+	end(test, ep);
+}
+
 /* The endpoint's id has no endpoint any more, or the card was removed. */
 static void late_report_of_the_next_hop_is_harmless(struct kunit *test)
 {
@@ -602,6 +631,8 @@ static struct kunit_case route_cases[] = {
 	KUNIT_CASE(reachable_peer_gets_a_rst),
 	KUNIT_CASE(local_address_must_be_on_the_card),
 	KUNIT_CASE(unreachable_next_hop_ends_an_open),
+	KUNIT_CASE(open_that_waits_ends_with_its_deadline),
+	KUNIT_CASE(open_that_the_card_has_is_abandoned),
 	KUNIT_CASE(late_report_of_the_next_hop_is_harmless),
 	KUNIT_CASE(unreachable_next_hop_leaves_a_connection_open),
 	KUNIT_CASE(message_that_cxgb3_refuses_is_freed),
