@@ -344,10 +344,14 @@ static int t3_cm_choose_rtr(struct t3_ep *ep, struct t3_qp *qp)
  * All of a connect that can fail at once. No other context uses the endpoint yet. It has its
  * addresses, depths and private data.
  */
-static int t3_cm_prepare_connect(struct t3_ep *ep, struct t3_qp *qp)
+static int t3_cm_prepare_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t3_qp *qp)
 {
+	struct t3_tcp_port *held = t3_tcp_port_connect(ep->dev, cm_id, &ep->local);
 	int ret;
 
+	if (IS_ERR(held))
+		return PTR_ERR(held);
+	ep->held = held;
 	ep->active = true;
 	ep->qpn = qp->id;
 	ret = t3_cm_choose_rtr(ep, qp);
@@ -375,7 +379,7 @@ static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t
 	ret = t3_ep_admit(ep);
 	if (ret)
 		return ret;
-	ret = t3_cm_prepare_connect(ep, qp);
+	ret = t3_cm_prepare_connect(ep, cm_id, qp);
 	if (ret) {
 		t3_ep_dismiss(ep);
 		return ret;
@@ -759,8 +763,9 @@ static struct t3_qp *t3_cm_find_qp(struct iw_cm_id *cm_id, u32 qpn)
  *
  * Waits for nothing but memory. Return: 0 and exactly one CONNECT_REPLY, possibly before the
  * return; or -errno and no event: -EINVAL for parameters, -EAFNOSUPPORT for IPv6, -EADDRNOTAVAIL,
- * -EOPNOTSUPP and -EHOSTUNREACH from t3_route_resolve(), -ENOMEM (also if the send CQ has no free
- * entry for the RTR read that peer2peer 1 requires), -ENODEV.
+ * -EOPNOTSUPP and -EHOSTUNREACH from t3_route_resolve(), -EADDRINUSE if the host's TCP has the
+ * local port, -ENOMEM (also if the send CQ has no free entry for the RTR read that peer2peer 1
+ * requires), -ENODEV.
  */
 int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 {
@@ -980,13 +985,21 @@ int t3_cm_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len)
 
 int t3_cm_init(void)
 {
+	int ret = t3_tcp_ports_init();
+
+	if (ret)
+		return ret;
 	t3_cm_wq = alloc_workqueue("iw_cxgb3_cm", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	return t3_cm_wq ? 0 : -ENOMEM;
+	if (t3_cm_wq)
+		return 0;
+	t3_tcp_ports_exit();
+	return -ENOMEM;
 }
 
 void t3_cm_exit(void)
 {
 	destroy_workqueue(t3_cm_wq);
+	t3_tcp_ports_exit();
 }
 
 int t3_cm_open(struct t3_dev *dev)

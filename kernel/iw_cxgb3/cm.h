@@ -10,6 +10,7 @@
  *   cpl.c     messages to and from the card
  *   ids.c     TIDs, ATIDs and STIDs
  *   route.c   routes and the card's L2 table
+ *   tcp_port.c  local ports that the host's TCP must not use
  *   debugfs.c open and closed connections
  *   res.c     connections in rdma resource
  *
@@ -203,6 +204,7 @@ struct t3_ep {
 	u32 qpn;			/* of the active side; else 0, the number of no QP */
 	struct t3_quota *quota;		/* of the connecting or listening user; with a reference */
 	struct t3_listener *listener;	/* passive; with a reference */
+	struct t3_tcp_port *held;	/* active; see tcp_port.c */
 	struct t3_qp *qp;		/* until t3_qp_disconnected() */
 
 	spinlock_t id_lock;		/* id_kind and tid against the ACT_ESTABLISH handler */
@@ -259,6 +261,7 @@ struct t3_listener {
 	__be32 addr;			/* 0: any */
 	__be16 port;
 	int stid;
+	struct t3_tcp_port *held[T3_MAX_PORTS];	/* see tcp_port.c */
 	struct t3_quota *quota;		/* for the STID; with a reference while listening */
 
 	struct sk_buff_head inbox;	/* SYNs */
@@ -366,10 +369,22 @@ int t3_route_resolve(struct t3_ep *ep);
 void t3_route_release(struct t3_ep *ep);
 int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_func failed);
 unsigned int t3_route_l2t_index(struct t3_ep *ep);
+struct net *t3_route_port_net(const struct net_device *port);
+struct net *t3_route_local_net(struct t3_dev *dev, __be32 addr);
 bool t3_route_has_address(const struct t3_ep *ep);
 bool t3_route_purge(struct t3_ep *ep);
 bool t3_route_take_back(struct t3_ep *ep);
 void t3_route_revalidate(struct t3_ep *ep);
+
+/* tcp_port.c */
+struct t3_tcp_port;
+struct t3_tcp_port *t3_tcp_port_connect(struct t3_dev *dev, const struct iw_cm_id *cm_id,
+					struct sockaddr_in *local);
+int t3_tcp_port_listen(struct t3_dev *dev, const struct iw_cm_id *cm_id, struct sockaddr_in *local,
+		       struct t3_tcp_port *held[]);
+void t3_tcp_port_release(struct t3_tcp_port *held);
+int t3_tcp_ports_init(void);
+void t3_tcp_ports_exit(void);
 
 /* debugfs.c */
 void t3_cm_debugfs_add(struct t3_cm_dev *cm);

@@ -328,6 +328,12 @@ static void t3_ep_release(struct t3_ep *ep)
 	t3_ep_uncount(ep->cm);
 }
 
+static void t3_ep_release_port(struct t3_ep *ep)
+{
+	t3_tcp_port_release(ep->held);
+	ep->held = NULL;
+}
+
 static void t3_ep_run_actions(struct t3_ep *ep, unsigned int actions, enum ep_event event,
 			      int status)
 {
@@ -371,6 +377,9 @@ static void t3_ep_run_actions(struct t3_ep *ep, unsigned int actions, enum ep_ev
 	}
 	if (actions & EP_ACT_SEND_TERMINATE && t3_send_terminate(ep))
 		t3_ep_fsm_apply(ep, EP_EV_ABORT, -ECONNABORTED);
+	/* A connect in revision 1 shares it before. Only active sides have one; they may sleep. */
+	if (actions & EP_ACT_RELEASE)
+		t3_ep_release_port(ep);
 	/* The initial reference. The caller holds another one. */
 	if (actions & EP_ACT_RELEASE)
 		t3_ep_put(ep);
@@ -684,12 +693,13 @@ int t3_ep_admit(struct t3_ep *ep)
 
 /**
  * t3_ep_dismiss - undo t3_ep_admit() for an endpoint that is not published
- * @ep: endpoint; releases its route and its id
+ * @ep: endpoint; releases its route, its id and its port
  */
 void t3_ep_dismiss(struct t3_ep *ep)
 {
 	t3_route_release(ep);
 	t3_ep_return_id(ep);
+	t3_ep_release_port(ep);
 	ep->admitted = false;
 	t3_ep_uncount(ep->cm);
 }

@@ -223,26 +223,34 @@ static void t3_listener_remove(struct t3_listener *l)
 	spin_unlock_bh(&l->cm->lock);
 }
 
+static void t3_listener_release_port(struct t3_listener *l)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(l->held); i++)
+		t3_tcp_port_release(l->held[i]);
+}
+
 /*
  * The card terminates TCP over IPv4 only. A wildcard IPv6 listener accepts IPv4
  * connections too, and the card takes those, unless the consumer set afonly
  * (IPV6_V6ONLY). Every other IPv6 address is -EAFNOSUPPORT.
  */
-static int t3_listener_address(const struct iw_cm_id *cm_id, __be32 *addr, __be16 *port)
+static int t3_listener_address(const struct iw_cm_id *cm_id, struct sockaddr_in *addr)
 {
 	const struct sockaddr_in6 *sin6 = (const void *)&cm_id->m_local_addr;
 	const struct sockaddr_in *sin = (const void *)&cm_id->m_local_addr;
 
+	*addr = (struct sockaddr_in){ .sin_family = AF_INET };
 	switch (cm_id->m_local_addr.ss_family) {
 	case AF_INET:
-		*addr = sin->sin_addr.s_addr;
-		*port = sin->sin_port;
+		addr->sin_addr = sin->sin_addr;
+		addr->sin_port = sin->sin_port;
 		return 0;
 	case AF_INET6:
 		if (!ipv6_addr_any(&sin6->sin6_addr) || cm_id->afonly)
 			return -EAFNOSUPPORT;
-		*addr = 0;
-		*port = sin6->sin6_port;
+		addr->sin_port = sin6->sin6_port;
 		return 0;
 	default:
 		return -EAFNOSUPPORT;
@@ -284,6 +292,7 @@ static void t3_listener_shut_down(struct t3_listener *l)
 	wait_event(l->wait, t3_listener_idle(l));
 
 	t3_listener_remove(l);
+	t3_listener_release_port(l);
 	cm_id->provider_data = NULL;
 	l->cm_id = NULL;
 	cm_id->rem_ref(cm_id);
@@ -296,19 +305,18 @@ static void t3_listener_shut_down(struct t3_listener *l)
  * @backlog: limit of half-open connections, to which T3_HALF_OPEN_SLACK is added
  *
  * Waits for the card, because a listener has no event that could report its answer. No ordered
- * context calls this. Return: 0; -EADDRINUSE; -EAFNOSUPPORT for an IPv6 address that
- * cannot mean IPv4 (a specific one, or the wildcard with afonly); -ENOMEM (memory, or
- * no free listener id), -ENODEV, -EIO.
+ * context calls this. Return: 0; -EADDRINUSE, also if the host's TCP has the port; -EADDRNOTAVAIL,
+ * -EACCES; -EAFNOSUPPORT for an IPv6 address that cannot mean IPv4 (a specific one, or the
+ * wildcard with afonly); -ENOMEM (memory, or no free listener id), -ENODEV, -EIO.
  */
 int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 {
 	struct t3_dev *dev = to_t3_dev(cm_id->device);
+	struct sockaddr_in local;
 	struct t3_listener *l;
-	__be32 addr;
-	__be16 port;
 	int ret;
 
-	ret = t3_listener_address(cm_id, &addr, &port);
+	ret = t3_listener_address(cm_id, &local);
 	if (ret) {
 		ibdev_dbg(&dev->ibdev, "listen refused: %pISpc%s, and the card has no IPv6\n",
 			  &cm_id->m_local_addr, cm_id->afonly ? " (IPv6 only)" : "");
@@ -320,8 +328,8 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	kref_init(&l->ref);
 	l->dev = dev;
 	l->cm = dev->cm;
-	l->addr = addr;
-	l->port = port;
+	l->addr = local.sin_addr.s_addr;
+	l->port = local.sin_port;
 	l->max_half_open = max(backlog, 0) + T3_HALF_OPEN_SLACK;
 	spin_lock_init(&l->lock);
 	skb_queue_head_init(&l->inbox);
@@ -337,7 +345,9 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	if (ret)
 		goto err_quota;
 	T3_RACE_POINT(t3_listen_listed);
-	ret = t3_listener_take_stid(l);
+	ret = t3_tcp_port_listen(dev, cm_id, &local, l->held);
+	if (!ret)
+		ret = t3_listener_take_stid(l);
 	if (ret)
 		goto err_delist;
 	/* The first SYN may arrive before the reply. */
@@ -361,6 +371,7 @@ err_stop:
 	t3_listener_shut_down(l);
 	return ret;
 err_delist:
+	t3_listener_release_port(l);
 	t3_listener_remove(l);
 err_quota:
 	t3_quota_put(&dev->quotas, l->quota);

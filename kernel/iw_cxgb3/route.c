@@ -8,6 +8,7 @@
 #include <net/dst.h>
 #include <net/ip.h>
 #include <net/neighbour.h>
+#include <net/net_namespace.h>
 #include <net/route.h>
 
 #include "cm.h"
@@ -48,6 +49,27 @@ static struct net_device *t3_route_local_dev(struct t3_dev *dev, __be32 addr)
 		dev_put(ndev);
 	}
 	return NULL;
+}
+
+/* The network namespace of a port, with a reference, or NULL if it ends. */
+struct net *t3_route_port_net(const struct net_device *port)
+{
+	struct net *net;
+
+	rcu_read_lock();
+	net = maybe_get_net(dev_net(port));
+	rcu_read_unlock();
+	return net;
+}
+
+/* That of the interface with a local address; also NULL if there is none. */
+struct net *t3_route_local_net(struct t3_dev *dev, __be32 addr)
+{
+	struct net_device *ndev = t3_route_local_dev(dev, addr);
+	struct net *net = ndev ? t3_route_port_net(ndev) : NULL;
+
+	dev_put(ndev);
+	return net;
 }
 
 /* Drop an L2T reference. RCU, because cxgb3 may be freeing the table. */

@@ -3,7 +3,6 @@
 #ifndef T3_RDMA_CM_COMPAT_H
 #define T3_RDMA_CM_COMPAT_H
 
-#include <linux/net.h>
 #include <linux/version.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_cm.h>
@@ -26,16 +25,6 @@
 #else
 #define t3_unbound_wq system_dfl_wq
 #endif
-
-/* kernel_bind() has a parameter of its own type for addresses since 6.19. */
-static inline int t3_kernel_bind(struct socket *sock, struct sockaddr *addr, int len)
-{
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0)
-	return kernel_bind(sock, addr, len);
-#else
-	return kernel_bind(sock, (struct sockaddr_unsized *)addr, len);
-#endif
-}
 
 /*
  * Announces that the reply to a message of the peer takes long, at the next copy of that message.

@@ -10,11 +10,12 @@
  * The host's TCP stack does not see these ports, but a listener of a card gets the SYNs of the
  * host's listener with the same address. So each bound id of RDMA_PS_TCP holds a socket on its
  * port: neither the host nor RDMA can bind a port that the other one uses. The parameter
- * reserve_tcp_ports=0 turns this off, as rdma_cm does not do it. RoCE does not use the ports of the
- * host, so an id on such a device holds no socket. A device with sockets of its own
- * (siw) binds the port itself. So an id on such a device holds no socket; the socket of an id
- * without a device admits the one of the provider while that listens, and is released before the
- * id connects.
+ * reserve_tcp_ports=0 turns this off, as rdma_cm does not do it. iw_cxgb3 holds the ports of
+ * rdma_cm's ids itself, and knows those of this manager as they have no cm_handler. RoCE does not
+ * use the ports of the host, so an id on such a device holds no socket. A device with sockets of
+ * its own (siw) binds the port itself. So an id on such a device holds no socket; the socket of an
+ * id without a device admits the one of the provider while that listens, and is released before
+ * the id connects.
  *
  * A lookup that binds an id chooses a port on which the host's TCP has no socket. When the device
  * is known, or if the id listens all the same, the id gets its socket, if it needs one.
@@ -32,6 +33,7 @@
 #include <net/sock.h>
 
 #include <t3_race_point.h>
+#include <t3_tcp_port.h>
 
 #include "compat.h"
 #include "rdma_cm.h"
@@ -178,19 +180,6 @@ static struct socket *cm_port_create_socket(struct cm_id *id)
 	return sock;
 }
 
-/*
- * No other socket can bind the port from now on, or listen on it. As at a listen of TCP, but this
- * socket does not listen, so that the port must be marked here: fastreuse lets TCP skip the search
- * for conflicts. While a bucket has an owner TCP only clears it.
- */
-static void cm_port_set_exclusive(struct sock *sk)
-{
-	lock_sock(sk);
-	sk->sk_reuse = SK_NO_REUSE;
-	WRITE_ONCE(inet_csk(sk)->icsk_bind_hash->fastreuse, 0);
-	release_sock(sk);
-}
-
 static int cm_port_bind_socket(struct cm_id *id, struct socket *sock, u16 port)
 {
 	struct sockaddr_storage storage = id->base.id.route.addr.src_addr;
@@ -204,7 +193,7 @@ static int cm_port_bind_socket(struct cm_id *id, struct socket *sock, u16 port)
 	cm_addr_set_port(addr, port);
 	ret = t3_kernel_bind(sock, addr, rdma_addr_size(addr));
 	if (!ret && !id->bind.reuse)
-		cm_port_set_exclusive(sock->sk);
+		t3_tcp_set_exclusive(sock->sk);
 	return ret;
 }
 
@@ -432,7 +421,7 @@ void cm_port_share_tcp(struct cm_id *id, const struct ib_device *device, bool sh
 		sock->sk->sk_reuse = SK_CAN_REUSE;
 		release_sock(sock->sk);
 	} else if (sock) {
-		cm_port_set_exclusive(sock->sk);
+		t3_tcp_set_exclusive(sock->sk);
 	}
 	cm_port_unlock(bucket);
 }
@@ -447,7 +436,7 @@ static int cm_port_end_reuse_tcp(struct sock *sk, u16 port)
 	release_sock(sk);
 	if (ret)
 		return -EADDRINUSE;
-	cm_port_set_exclusive(sk);
+	t3_tcp_set_exclusive(sk);
 	return 0;
 }
 

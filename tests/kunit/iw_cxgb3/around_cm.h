@@ -31,6 +31,8 @@ static struct {
 	int rtr_error, connect_error, stream_error, route_error, atid_error;
 	unsigned int accepts_failed;		/* T3_QPEV_ACCEPT_FAILED */
 	bool address_removed;
+	int ports_held, port_error;
+	u16 port_shift;				/* to another local port */
 	bool init_is_acked, no_qp, no_rtr_entry, no_connect, qp_in_error;
 	int qp_refs;
 	unsigned int ids, max_ids;		/* ATIDs and TIDs, each of which is charged */
@@ -265,6 +267,30 @@ int t3_route_resolve(struct t3_ep *ep)
 	return card.route_error;
 }
 
+struct t3_tcp_port *t3_tcp_port_connect(struct t3_dev *dev, const struct iw_cm_id *cm_id,
+					struct sockaddr_in *local)
+{
+	if (card.port_error)
+		return ERR_PTR(card.port_error);
+	local->sin_port = cpu_to_be16(be16_to_cpu(local->sin_port) + card.port_shift);
+	card.ports_held++;
+	return (void *)&card;
+}
+
+void t3_tcp_port_release(struct t3_tcp_port *held)
+{
+	card.ports_held -= !!held;
+}
+
+int t3_tcp_ports_init(void)
+{
+	return 0;
+}
+
+void t3_tcp_ports_exit(void)
+{
+}
+
 bool t3_route_take_back(struct t3_ep *ep)
 {
 	return false;
@@ -333,6 +359,7 @@ static void cm_exit(struct kunit *test)
 	drain_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
 	KUNIT_EXPECT_EQ(test, card.ids, 0);
+	KUNIT_EXPECT_EQ(test, card.ports_held, 0);
 	KUNIT_EXPECT_EQ(test, card.qp_refs, 0);
 	KUNIT_EXPECT_NULL(test, at.name);
 	KUNIT_EXPECT_EQ(test, consumer.others, 0);

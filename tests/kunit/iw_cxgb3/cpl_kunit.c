@@ -104,6 +104,10 @@ int t3_route_resolve(struct t3_ep *ep)
 	return card.route_error;
 }
 
+void t3_tcp_port_release(struct t3_tcp_port *held)
+{
+}
+
 bool t3_route_take_back(struct t3_ep *ep)
 {
 	return false;

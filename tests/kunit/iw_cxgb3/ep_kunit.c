@@ -167,6 +167,10 @@ void t3_send_abort_rpl(struct t3_ep *ep)
 	seen.sent_abort_rpl++;
 }
 
+void t3_tcp_port_release(struct t3_tcp_port *held)
+{
+}
+
 bool t3_route_take_back(struct t3_ep *ep)
 {
 	return false;

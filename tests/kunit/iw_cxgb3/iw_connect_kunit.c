@@ -519,6 +519,7 @@ static const struct refused_connect {
 	const char *point;
 	void (*happens)(void);
 	int ret;
+	int port;
 } refused_connects[] = {
 	{ "no such QP", QPN + 1, 0, 0, 0, NULL, NULL, -EINVAL },
 	{ "QP of another user", FOREIGN_QPN, 0, 0, 0, NULL, NULL, -EINVAL },
@@ -535,6 +536,7 @@ static const struct refused_connect {
 	  -EINVAL },
 	{ "QP is in error, published", QPN, 0, 0, 0, "t3_connect_published", qp_in_error_and_wait,
 	  -EINVAL },
+	{ "port of the host", QPN, 0, 0, 0, NULL, NULL, -EADDRINUSE, -EADDRINUSE },
 	{ "address is removed, with a route", QPN, 0, 0, 0, "t3_connect_has_route",
 	  address_is_removed, -EADDRNOTAVAIL },
 	{ "address is removed, published", QPN, 0, 0, 0, "t3_connect_published",
@@ -556,6 +558,7 @@ static void connect_is_refused_at_once(struct kunit *test)
 	card.no_connect = true;
 	card.route_error = c->route;
 	card.atid_error = c->atid;
+	card.port_error = c->port;
 	at.name = c->point;
 	at.happens = c->happens;
 	KUNIT_EXPECT_EQ(test, connect(c->qpn, c->ord, NULL), c->ret);
@@ -605,6 +608,23 @@ static void connect_ends_while_it_is_posted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_allocated), 0);
 }
 
+/* As by a port mapper: the consumer's address stays. */
+static void connect_may_get_another_port(struct kunit *test)
+{
+	struct t3_ep *ep;
+
+	card.port_shift = 7;
+	KUNIT_ASSERT_EQ(test, connect(QPN, 0, NULL), 0);
+	ep = connected(test);
+	KUNIT_EXPECT_EQ(test, be16_to_cpu(ep->local.sin_port), 1 + 7);
+	KUNIT_EXPECT_EQ(test, ((struct sockaddr_in *)&cm_id.m_local_addr)->sin_port,
+			cpu_to_be16(1));
+	KUNIT_EXPECT_EQ(test, card.ports_held, 1);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	flush_work(&ep->work);
+	end(test, ep);
+}
+
 static void another_address_is_removed(struct kunit *test)
 {
 	struct t3_ep *ep;
@@ -620,6 +640,7 @@ static void another_address_is_removed(struct kunit *test)
 
 static struct kunit_case iw_connect_cases[] = {
 	KUNIT_CASE(another_address_is_removed),
+	KUNIT_CASE(connect_may_get_another_port),
 	KUNIT_CASE(good_reply_connects),
 	KUNIT_CASE(reply_without_memory_has_no_private_data),
 	KUNIT_CASE(rtr_read_waits_for_the_init_ack),

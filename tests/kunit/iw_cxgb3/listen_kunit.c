@@ -32,6 +32,8 @@ static struct {
 	unsigned int opened, closed, released_tids, orphaned, endpoints;
 	bool no_memory, no_memory_in_softirq, no_id_in_softirq;
 	bool fatal;
+	int ports_held, port_error;
+	struct sockaddr_in local;	/* of the last port */
 	const char *shut_down_at;	/* point at which the driver closes all connections */
 } card;
 
@@ -50,6 +52,21 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what)
 {
 	card.fatal = true;
 	set_bit(T3_DEV_GONE, &dev->flags);
+}
+
+/* Of a wildcard listener, with an error in the second namespace. */
+int t3_tcp_port_listen(struct t3_dev *dev, const struct iw_cm_id *cm_id, struct sockaddr_in *local,
+		       struct t3_tcp_port *held[])
+{
+	card.ports_held++;
+	card.local = *local;
+	held[0] = (void *)&card;
+	return card.port_error;
+}
+
+void t3_tcp_port_release(struct t3_tcp_port *held)
+{
+	card.ports_held -= !!held;
 }
 
 int t3_cpl_status_to_errno(u8 status)
@@ -291,6 +308,7 @@ static void listen_exit(struct kunit *test)
 	destroy_workqueue(t3_cm_wq);
 	/* After each test all ids are released, and no listener and endpoint exists. */
 	KUNIT_EXPECT_EQ(test, nic.tid_maps.stids_in_use, 0);
+	KUNIT_EXPECT_EQ(test, card.ports_held, 0);
 	KUNIT_EXPECT_TRUE(test, list_empty(&dev->cm->listeners));
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->cm->eps));
 	rcu_barrier();	/* listeners are freed by kfree_rcu() */
@@ -330,11 +348,26 @@ static void listen_and_unlisten(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 5), 0);
 	KUNIT_EXPECT_PTR_EQ(test, id->context, (void *)1UL);
 	KUNIT_EXPECT_EQ(test, nic.tid_maps.stids_in_use, 1);
+	KUNIT_EXPECT_EQ(test, card.ports_held, 1);
+	KUNIT_EXPECT_EQ(test, card.local.sin_family, AF_INET);
+	KUNIT_EXPECT_EQ(test, card.local.sin_addr.s_addr, cpu_to_be32(0x0a000001));
+	KUNIT_EXPECT_EQ(test, card.local.sin_port, cpu_to_be16(7174));
 	KUNIT_EXPECT_EQ(test, t3_cm_destroy_listen(id), 0);
 	KUNIT_EXPECT_PTR_EQ(test, id->context, NULL);
 	KUNIT_EXPECT_PTR_EQ(test, id->provider_data, NULL);
 	KUNIT_EXPECT_EQ(test, card.opened, 1);
 	KUNIT_EXPECT_EQ(test, card.closed, 1);
+}
+
+/* The card would take the SYNs of the host's server. */
+static void port_of_the_host_is_refused(struct kunit *test)
+{
+	struct iw_cm_id *id = make_id(test, 0x0a000001, 7174);
+
+	card.port_error = -EADDRINUSE;
+	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 5), -EADDRINUSE);
+	KUNIT_EXPECT_EQ(test, card.opened, 0);
+	KUNIT_EXPECT_PTR_EQ(test, id->provider_data, NULL);
 }
 
 static void listener_is_charged_to_the_memcg(struct kunit *test)
@@ -381,6 +414,9 @@ static void unsupported_addresses_are_refused(struct kunit *test)
 	sin6->sin6_family = AF_INET6;
 	sin6->sin6_port = cpu_to_be16(7174);
 	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), 0);	/* accepts IPv4 too */
+	KUNIT_EXPECT_EQ(test, card.local.sin_family, AF_INET);
+	KUNIT_EXPECT_EQ(test, card.local.sin_addr.s_addr, 0);
+	KUNIT_EXPECT_EQ(test, card.local.sin_port, cpu_to_be16(7174));
 	t3_cm_destroy_listen(id);
 	id->afonly = true;
 	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), -EAFNOSUPPORT);
@@ -754,6 +790,7 @@ static void failed_create_waits_for_an_upcall(struct kunit *test)
 
 static struct kunit_case listen_cases[] = {
 	KUNIT_CASE(listen_and_unlisten),
+	KUNIT_CASE(port_of_the_host_is_refused),
 	KUNIT_CASE(listener_is_charged_to_the_memcg),
 	KUNIT_CASE(overlapping_addresses_are_refused),
 	KUNIT_CASE(unsupported_addresses_are_refused),

@@ -37,6 +37,7 @@ static struct t3_qp *qp;
 static struct t3_quota *quota;		/* of this user */
 
 static struct {
+	int ports_held;
 	struct workqueue_struct *wq;
 	struct work_struct work;
 	struct sk_buff_head sent;	/* to the card, and not handled yet */
@@ -386,6 +387,39 @@ int t3_route_resolve(struct t3_ep *ep)
 	return 0;
 }
 
+int t3_tcp_port_listen(struct t3_dev *dev, const struct iw_cm_id *cm_id, struct sockaddr_in *local,
+		       struct t3_tcp_port *held[])
+{
+	if (alloc_fails(GFP_KERNEL, __func__))
+		return -ENOMEM;
+	card.ports_held++;
+	held[0] = (void *)&card;
+	return 0;
+}
+
+struct t3_tcp_port *t3_tcp_port_connect(struct t3_dev *dev, const struct iw_cm_id *cm_id,
+					struct sockaddr_in *local)
+{
+	if (alloc_fails(GFP_KERNEL, __func__))
+		return ERR_PTR(-ENOMEM);
+	card.ports_held++;
+	return (void *)&card;
+}
+
+void t3_tcp_port_release(struct t3_tcp_port *held)
+{
+	card.ports_held -= !!held;
+}
+
+int t3_tcp_ports_init(void)
+{
+	return 0;
+}
+
+void t3_tcp_ports_exit(void)
+{
+}
+
 bool t3_route_take_back(struct t3_ep *ep)
 {
 	return false;
@@ -566,6 +600,7 @@ static void memory_exit(struct kunit *test)
 	t3_quota_put(&dev->quotas, quota);
 	KUNIT_EXPECT_TRUE(test, list_empty(&dev->quotas.list));
 	KUNIT_EXPECT_EQ(test, nic.tid_maps.stids_in_use, 0);
+	KUNIT_EXPECT_EQ(test, card.ports_held, 0);
 	destroy_workqueue(card.wq);
 	t3_cm_exit();
 	xa_destroy(&dev->qps);

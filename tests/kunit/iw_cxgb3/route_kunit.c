@@ -134,6 +134,10 @@ void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 {
 }
 
+void t3_tcp_port_release(struct t3_tcp_port *held)
+{
+}
+
 void t3_qp_disconnected(struct t3_qp *qp)
 {
 }
@@ -536,6 +540,21 @@ static void connection_holds_its_route_until_the_end(struct kunit *test)
 	end(test, ep);
 }
 
+static void namespace_is_that_of_the_local_address(struct kunit *test)
+{
+	struct net_device *lo = use_lo(test);
+	int refs = netdev_refcnt_read(lo);
+	struct net *net;
+
+	net = t3_route_local_net(dev, htonl(INADDR_LOOPBACK));
+	KUNIT_EXPECT_PTR_EQ(test, net, &init_net);
+	if (net)
+		put_net(net);
+	KUNIT_EXPECT_NULL(test, t3_route_local_net(dev, htonl(0xc0000201)));
+	KUNIT_EXPECT_EQ(test, netdev_refcnt_read(lo), refs);
+	atomic_dec(&l2t.refcnt);	/* as if an endpoint had dropped it */
+}
+
 /* As after the removal of the address: no port of the card has it. */
 static void remove_address(struct kunit *test)
 {
@@ -546,7 +565,7 @@ static void remove_address(struct kunit *test)
 	dev->ports.lldevs[0] = other;
 }
 
-/* The kernel waits for the references on a route and its neighbour when it removes the interface. */
+/* The kernel removes an interface when no route and no neighbour refers to it. */
 static void removed_address_ends_a_connection(struct kunit *test)
 {
 	struct net_device *lo = use_lo(test);
@@ -638,6 +657,7 @@ static struct kunit_case route_cases[] = {
 	KUNIT_CASE(message_that_cxgb3_refuses_is_freed),
 	KUNIT_CASE(failed_resolution_keeps_no_reference),
 	KUNIT_CASE(connection_holds_its_route_until_the_end),
+	KUNIT_CASE(namespace_is_that_of_the_local_address),
 	KUNIT_CASE(removed_address_ends_a_connection),
 	KUNIT_CASE(removed_address_releases_an_open),
 	KUNIT_CASE(removed_address_without_a_route_changes_nothing),

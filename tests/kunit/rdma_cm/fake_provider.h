@@ -29,6 +29,7 @@ static void fake_point(const char *name);
 
 /* Instead of trace.h: the suites have no tracepoints. */
 #define T3_RDMA_CM_TRACE_H
+#include <t3_tcp_port.h>
 #include <t3_uverbs_file.h>
 
 #include "compat.h"

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * TCP ports of the host that listeners and connects use.
+ *
+ * The card takes the SYNs to the port of a listener, and the segments of a connection, before the
+ * host's TCP sees them. So each of them holds a socket on its local address and port: neither the
+ * host's TCP nor RDMA gets a port that the other one uses. A connection that was accepted needs
+ * none. A wildcard listener takes the SYNs of all ports of the card, and holds a socket in the
+ * network namespace of each. It does not follow a port that is moved later.
+ *
+ * The socket is that of the manager or of the port mapper in two cases. The ids of t3_rdma_cm have
+ * no handler of iw_cm: it holds the ports of its ids from their bind on. And iwpmd has a socket on
+ * each port that it has chosen for another one.
+ *
+ * rdma_cm chooses the ports of most connects, and does not know those of the host. So a connect
+ * whose port is one of those that the host chooses, too, may get another one, as from a port
+ * mapper. Otherwise rdma_cm knows its users of a port: connects of a program that wants that, the
+ * next connect after one that is still being closed, and a wildcard listener on several cards. They
+ * share a socket.
+ *
+ * A socket of the kernel does not keep its namespace. It is released when the namespace ends.
+ */
+#include <linux/slab.h>
+#include <net/ip.h>
+#include <net/net_namespace.h>
+
+#include <t3_tcp_port.h>
+
+#include "cm.h"
+
+struct t3_tcp_port {
+	struct list_head node;		/* in t3_tcp_ports */
+	unsigned int users;
+	struct socket *sock;		/* NULL: its namespace has ended */
+};
+
+/* Nothing is allocated with this lock, so that no process waits for the memory of another one. */
+static DEFINE_MUTEX(t3_tcp_ports_mutex);
+static struct list_head t3_tcp_ports __guarded_by(&t3_tcp_ports_mutex) =
+	LIST_HEAD_INIT(t3_tcp_ports);
+
+static bool t3_tcp_port_is_managers(const struct iw_cm_id *cm_id)
+{
+	/* The port of both families is at the same place. */
+	const struct sockaddr_in *local = (const void *)&cm_id->local_addr;
+	const struct sockaddr_in *mapped = (const void *)&cm_id->m_local_addr;
+
+	return !cm_id->cm_handler || local->sin_port != mapped->sin_port;
+}
+
+/* Port 0 of @local: any port, which is stored there. */
+static struct socket *t3_tcp_port_bind(struct net *net, struct sockaddr_in *local, bool connects)
+{
+	struct sockaddr_in addr = *local;
+	struct socket *sock;
+	int ret;
+
+	ret = sock_create_kern(net, AF_INET, SOCK_STREAM, IPPROTO_TCP, &sock);
+	if (ret)
+		return ERR_PTR(ret);
+	/* As a listener of TCP it may follow one whose connections have not all ended. */
+	sock->sk->sk_reuse = connects ? SK_NO_REUSE : SK_CAN_REUSE;
+	ip_sock_set_freebind(sock->sk);	/* for the address of an interface in a VRF */
+	ret = t3_kernel_bind(sock, (struct sockaddr *)&addr, sizeof(addr));
+	if (ret) {
+		sock_release(sock);
+		return ERR_PTR(ret);
+	}
+	t3_tcp_set_exclusive(sock->sk);
+	local->sin_port = inet_sk(sock->sk)->inet_sport;
+	return sock;
+}
+
+static bool t3_tcp_port_is_for(const struct t3_tcp_port *held, const struct net *net,
+			       const struct sockaddr_in *local)
+{
+	const struct sock *sk = held->sock ? held->sock->sk : NULL;
+
+	return sk && net_eq(sock_net(sk), net) &&
+	       inet_sk(sk)->inet_saddr == local->sin_addr.s_addr &&
+	       inet_sk(sk)->inet_sport == local->sin_port;
+}
+
+/* What another user holds for the same address and port, or NULL. */
+static struct t3_tcp_port *t3_tcp_port_share(const struct net *net,
+					     const struct sockaddr_in *local)
+{
+	struct t3_tcp_port *held, *found = NULL;
+
+	mutex_lock(&t3_tcp_ports_mutex);
+	list_for_each_entry(held, &t3_tcp_ports, node)
+		if (t3_tcp_port_is_for(held, net, local))
+			found = held;
+	if (found)
+		found->users++;
+	mutex_unlock(&t3_tcp_ports_mutex);
+	return found;
+}
+
+/*
+ * The caller's reference on the namespace keeps it until the socket is in the list, where
+ * t3_tcp_ports_net_exit() finds it.
+ */
+static struct t3_tcp_port *t3_tcp_port_get(struct net *net, struct sockaddr_in *local,
+					   bool connects)
+{
+	struct socket *sock = t3_tcp_port_bind(net, local, connects);
+	struct t3_tcp_port *held;
+
+	if (sock == ERR_PTR(-EADDRINUSE)) {
+		held = t3_tcp_port_share(net, local);
+		return held ?: ERR_CAST(sock);
+	}
+	if (IS_ERR(sock))
+		return ERR_CAST(sock);
+	held = kzalloc(sizeof(*held), GFP_KERNEL_ACCOUNT);
+	if (!held) {
+		sock_release(sock);
+		return ERR_PTR(-ENOMEM);
+	}
+	held->users = 1;
+	held->sock = sock;
+	mutex_lock(&t3_tcp_ports_mutex);
+	list_add_tail(&held->node, &t3_tcp_ports);
+	mutex_unlock(&t3_tcp_ports_mutex);
+	return held;
+}
+
+/**
+ * t3_tcp_port_release - release a port
+ * @held: from t3_tcp_port_connect() or _listen(), or NULL
+ *
+ * May sleep. With the lock, since t3_tcp_ports_net_exit() waits for the end of the socket.
+ */
+void t3_tcp_port_release(struct t3_tcp_port *held)
+{
+	if (!held)
+		return;
+	mutex_lock(&t3_tcp_ports_mutex);
+	if (!--held->users) {
+		list_del(&held->node);
+		if (held->sock)
+			sock_release(held->sock);
+		kfree(held);
+	}
+	mutex_unlock(&t3_tcp_ports_mutex);
+}
+
+static bool t3_tcp_port_may_be_any(struct net *net, __be16 port)
+{
+	int low, high;
+
+	inet_get_local_port_range(net, &low, &high);
+	return be16_to_cpu(port) >= low && be16_to_cpu(port) <= high;
+}
+
+/**
+ * t3_tcp_port_connect - hold the local port of a connect
+ * @dev: device
+ * @cm_id: its id
+ * @local: its local address; if the connect gets another port, that is stored here
+ *
+ * May sleep. Return: what t3_tcp_port_release() takes; NULL if the manager answers for the port; or
+ * an error pointer: -EADDRINUSE, -EACCES, -ENOMEM, -EADDRNOTAVAIL if no port of the card has the
+ * address.
+ */
+struct t3_tcp_port *t3_tcp_port_connect(struct t3_dev *dev, const struct iw_cm_id *cm_id,
+					struct sockaddr_in *local)
+{
+	struct t3_tcp_port *held;
+	struct net *net;
+
+	if (t3_tcp_port_is_managers(cm_id))
+		return NULL;
+	net = t3_route_local_net(dev, local->sin_addr.s_addr);
+	if (!net)
+		return ERR_PTR(-EADDRNOTAVAIL);
+	held = t3_tcp_port_get(net, local, true);
+	if (held == ERR_PTR(-EADDRINUSE) && t3_tcp_port_may_be_any(net, local->sin_port)) {
+		local->sin_port = 0;
+		held = t3_tcp_port_get(net, local, true);
+	}
+	put_net(net);
+	return held;
+}
+
+/* The namespaces, with a reference each. Return: their number. */
+static unsigned int t3_tcp_port_nets(struct t3_dev *dev, __be32 addr, struct net *nets[])
+{
+	unsigned int i, n = 0;
+	struct net *net;
+
+	if (addr) {
+		nets[0] = t3_route_local_net(dev, addr);
+		return nets[0] ? 1 : 0;
+	}
+	for (i = 0; i < dev->ports.nports; i++) {
+		net = t3_route_port_net(dev->ports.lldevs[i]);
+		if (net && n && net == nets[0])
+			put_net(net);
+		else if (net)
+			nets[n++] = net;
+	}
+	return n;
+}
+
+/**
+ * t3_tcp_port_listen - hold the port of a listener
+ * @dev: device
+ * @cm_id: its id
+ * @local: its address
+ * @held: T3_MAX_PORTS pointers, which are NULL; for t3_tcp_port_release(), after an error, too
+ *
+ * May sleep. Return: 0, also if the manager answers for the port; or an error as that of
+ * t3_tcp_port_connect(), which is -EADDRNOTAVAIL for the addresses of any manager.
+ */
+int t3_tcp_port_listen(struct t3_dev *dev, const struct iw_cm_id *cm_id, struct sockaddr_in *local,
+		       struct t3_tcp_port *held[])
+{
+	bool managers = t3_tcp_port_is_managers(cm_id);
+	struct net *nets[T3_MAX_PORTS];
+	struct t3_tcp_port *port;
+	unsigned int i, n;
+	int ret = 0;
+
+	n = t3_tcp_port_nets(dev, local->sin_addr.s_addr, nets);
+	if (!n)
+		return -EADDRNOTAVAIL;
+	for (i = 0; i < n; i++) {
+		port = ret || managers ? NULL : t3_tcp_port_get(nets[i], local, false);
+		put_net(nets[i]);
+		if (IS_ERR(port))
+			ret = PTR_ERR(port);
+		else
+			held[i] = port;
+	}
+	return ret;
+}
+
+static void __net_exit t3_tcp_ports_net_exit(struct net *net)
+{
+	struct t3_tcp_port *held;
+
+	mutex_lock(&t3_tcp_ports_mutex);
+	list_for_each_entry(held, &t3_tcp_ports, node) {
+		if (!held->sock || !net_eq(sock_net(held->sock->sk), net))
+			continue;
+		sock_release(held->sock);
+		held->sock = NULL;
+	}
+	mutex_unlock(&t3_tcp_ports_mutex);
+}
+
+static struct pernet_operations t3_tcp_ports_net_ops = {
+	.exit = t3_tcp_ports_net_exit,
+};
+
+int t3_tcp_ports_init(void)
+{
+	return register_pernet_subsys(&t3_tcp_ports_net_ops);
+}
+
+void t3_tcp_ports_exit(void)
+{
+	unregister_pernet_subsys(&t3_tcp_ports_net_ops);
+}

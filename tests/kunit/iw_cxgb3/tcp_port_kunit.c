@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Local ports that listeners and connects of the card hold, beside sockets of the host. The
+ * sockets are real, on the loopback interface.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+#include "cm.h"
+
+#include "tcp_port.c"
+
+enum {
+	HOST = 0x7f000001,
+	ELSEWHERE = 0x7f000002,
+	PORT = 7174,			/* the host chooses no port below 32768 */
+	EPHEMERAL = 40123,
+};
+
+static struct t3_dev *dev;
+static struct iw_cm_id *cm_id;
+
+static struct {
+	bool no_address;
+	unsigned int net_refs;
+} card;
+
+struct net *t3_route_port_net(const struct net_device *port)
+{
+	card.net_refs++;
+	return get_net(&init_net);
+}
+
+struct net *t3_route_local_net(struct t3_dev *dev, __be32 addr)
+{
+	return card.no_address ? NULL : t3_route_port_net(NULL);
+}
+
+static int of_iw_cm(struct iw_cm_id *cm_id, struct iw_cm_event *event)
+{
+	return 0;
+}
+
+static int tcp_port_init(struct kunit *test)
+{
+	memset(&card, 0, sizeof(card));
+	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	cm_id = kunit_kzalloc(test, sizeof(*cm_id), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	KUNIT_ASSERT_NOT_NULL(test, cm_id);
+	dev->ports.nports = 2;
+	cm_id->cm_handler = of_iw_cm;
+	KUNIT_ASSERT_EQ(test, t3_tcp_ports_init(), 0);
+	return 0;
+}
+
+static void tcp_port_exit(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, list_empty(&t3_tcp_ports));
+	t3_tcp_ports_exit();
+}
+
+static struct sockaddr_in address(u32 addr, u16 port)
+{
+	return (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(addr),
+		.sin_port = htons(port),
+	};
+}
+
+static struct t3_tcp_port *hold_connect(u32 addr, u16 port)
+{
+	struct sockaddr_in local = address(addr, port);
+
+	return t3_tcp_port_connect(dev, cm_id, &local);
+}
+
+static int hold_listener(u32 addr, u16 port, struct t3_tcp_port *held[])
+{
+	struct sockaddr_in local = address(addr, port);
+
+	held[0] = NULL;
+	held[1] = NULL;
+	return t3_tcp_port_listen(dev, cm_id, &local, held);
+}
+
+/* A server of the host, as most with SO_REUSEADDR. */
+static int serve(u32 addr, u16 port, struct socket **sock)
+{
+	struct sockaddr_in local = address(addr, port);
+	int ret;
+
+	ret = sock_create_kern(&init_net, AF_INET, SOCK_STREAM, IPPROTO_TCP, sock);
+	if (ret)
+		return ret;
+	(*sock)->sk->sk_reuse = SK_CAN_REUSE;
+	ret = t3_kernel_bind(*sock, (struct sockaddr *)&local, sizeof(local));
+	if (!ret)
+		ret = kernel_listen(*sock, 5);
+	if (ret) {
+		sock_release(*sock);
+		*sock = NULL;
+	}
+	return ret;
+}
+
+static void expect_free(struct kunit *test, u32 addr, u16 port)
+{
+	struct socket *sock;
+
+	KUNIT_EXPECT_EQ(test, serve(addr, port, &sock), 0);
+	if (sock)
+		sock_release(sock);
+}
+
+static const struct shared_port {
+	const char *name;
+	u32 rdma, host;
+	bool free;
+} shared_ports[] = {
+	{ "same address", HOST, HOST, false },
+	{ "host on the wildcard", HOST, INADDR_ANY, false },
+	{ "RDMA on the wildcard", INADDR_ANY, HOST, false },
+	{ "both on the wildcard", INADDR_ANY, INADDR_ANY, false },
+	{ "other address", HOST, ELSEWHERE, true },
+};
+
+static void shared_port_name(const struct shared_port *c, char *name)
+{
+	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(shared_port, shared_ports, shared_port_name);
+
+static void servers_exclude_each_other(struct kunit *test)
+{
+	const struct shared_port *c = test->param_value;
+	struct t3_tcp_port *held[T3_MAX_PORTS];
+	struct socket *sock = NULL;
+
+	KUNIT_ASSERT_EQ(test, hold_listener(c->rdma, PORT, held), 0);
+	KUNIT_EXPECT_EQ(test, serve(c->host, PORT, &sock), c->free ? 0 : -EADDRINUSE);
+	if (sock)
+		sock_release(sock);
+	t3_tcp_port_release(held[0]);
+
+	KUNIT_ASSERT_EQ(test, serve(c->host, PORT, &sock), 0);
+	KUNIT_EXPECT_EQ(test, hold_listener(c->rdma, PORT, held), c->free ? 0 : -EADDRINUSE);
+	t3_tcp_port_release(held[0]);
+	sock_release(sock);
+}
+
+static void wildcard_has_one_socket_in_each_namespace(struct kunit *test)
+{
+	struct t3_tcp_port *held[T3_MAX_PORTS];
+
+	KUNIT_ASSERT_EQ(test, hold_listener(INADDR_ANY, PORT, held), 0);
+	KUNIT_EXPECT_EQ(test, card.net_refs, 2);
+	KUNIT_EXPECT_NOT_NULL(test, held[0]);
+	KUNIT_EXPECT_NULL(test, held[1]);
+	t3_tcp_port_release(held[0]);
+}
+
+/* The listener of rdma_cm is one on each card. */
+static void cards_share_the_port_of_a_wildcard(struct kunit *test)
+{
+	struct t3_tcp_port *first[T3_MAX_PORTS], *second[T3_MAX_PORTS];
+	struct socket *sock;
+
+	KUNIT_ASSERT_EQ(test, hold_listener(INADDR_ANY, PORT, first), 0);
+	KUNIT_EXPECT_EQ(test, hold_listener(INADDR_ANY, PORT, second), 0);
+	KUNIT_EXPECT_PTR_EQ(test, first[0], second[0]);
+	t3_tcp_port_release(first[0]);
+	KUNIT_EXPECT_EQ(test, serve(HOST, PORT, &sock), -EADDRINUSE);
+	t3_tcp_port_release(second[0]);
+	expect_free(test, HOST, PORT);
+}
+
+/* t3_rdma_cm holds the port from the bind of its id on, and iwpmd the ones that it chooses. */
+static void manager_answers_for_its_ports(struct kunit *test)
+{
+	struct sockaddr_in *mapped = (struct sockaddr_in *)&cm_id->m_local_addr;
+	struct t3_tcp_port *held[T3_MAX_PORTS];
+
+	mapped->sin_port = htons(PORT);
+	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, held), 0);
+	KUNIT_EXPECT_NULL(test, held[0]);
+	KUNIT_EXPECT_NULL(test, hold_connect(HOST, PORT));
+	((struct sockaddr_in *)&cm_id->local_addr)->sin_port = htons(PORT);
+	cm_id->cm_handler = NULL;
+	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, held), 0);
+	KUNIT_EXPECT_NULL(test, held[0]);
+	KUNIT_EXPECT_NULL(test, hold_connect(HOST, PORT));
+}
+
+static void address_must_be_on_the_card(struct kunit *test)
+{
+	struct t3_tcp_port *held[T3_MAX_PORTS];
+
+	card.no_address = true;
+	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, held), -EADDRNOTAVAIL);
+	KUNIT_EXPECT_PTR_EQ(test, hold_connect(HOST, PORT), ERR_PTR(-EADDRNOTAVAIL));
+	cm_id->cm_handler = NULL;	/* of t3_rdma_cm */
+	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, held), -EADDRNOTAVAIL);
+}
+
+/* rdma_cm gives a port to several connects if the program asks for that. */
+static void connects_share_a_port(struct kunit *test)
+{
+	struct t3_tcp_port *first = hold_connect(HOST, PORT), *second = hold_connect(HOST, PORT);
+	struct socket *sock;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR_OR_NULL(first));
+	KUNIT_EXPECT_PTR_EQ(test, first, second);
+	t3_tcp_port_release(first);
+	KUNIT_EXPECT_EQ(test, serve(HOST, PORT, &sock), -EADDRINUSE);
+	t3_tcp_port_release(second);
+	expect_free(test, HOST, PORT);
+}
+
+static void connect_does_not_take_a_port_of_the_host(struct kunit *test)
+{
+	struct sockaddr_in local = address(HOST, EPHEMERAL);
+	struct socket *chosen, *automatic;
+	struct t3_tcp_port *held;
+
+	KUNIT_ASSERT_EQ(test, serve(HOST, PORT, &chosen), 0);
+	KUNIT_EXPECT_PTR_EQ(test, hold_connect(HOST, PORT), ERR_PTR(-EADDRINUSE));
+	/* Probably rdma_cm has chosen it. */
+	KUNIT_ASSERT_EQ(test, serve(INADDR_ANY, EPHEMERAL, &automatic), 0);
+	held = t3_tcp_port_connect(dev, cm_id, &local);
+	KUNIT_EXPECT_FALSE(test, IS_ERR_OR_NULL(held));
+	KUNIT_EXPECT_NE(test, local.sin_port, htons(EPHEMERAL));
+	KUNIT_EXPECT_NE(test, local.sin_port, 0);
+	if (!IS_ERR_OR_NULL(held)) {
+		struct socket *sock;
+
+		KUNIT_EXPECT_EQ(test, serve(HOST, ntohs(local.sin_port), &sock), -EADDRINUSE);
+		t3_tcp_port_release(held);
+	}
+	sock_release(automatic);
+	sock_release(chosen);
+}
+
+/* The listener exists on. */
+static void end_of_a_namespace_releases_its_sockets(struct kunit *test)
+{
+	struct t3_tcp_port *held[T3_MAX_PORTS];
+
+	KUNIT_ASSERT_EQ(test, hold_listener(HOST, PORT, held), 0);
+	t3_tcp_ports_net_exit(&init_net);
+	KUNIT_EXPECT_NULL(test, held[0]->sock);
+	expect_free(test, HOST, PORT);
+	t3_tcp_port_release(held[0]);
+}
+
+static struct kunit_case tcp_port_cases[] = {
+	KUNIT_CASE_PARAM(servers_exclude_each_other, shared_port_gen_params),
+	KUNIT_CASE(wildcard_has_one_socket_in_each_namespace),
+	KUNIT_CASE(cards_share_the_port_of_a_wildcard),
+	KUNIT_CASE(manager_answers_for_its_ports),
+	KUNIT_CASE(address_must_be_on_the_card),
+	KUNIT_CASE(connects_share_a_port),
+	KUNIT_CASE(connect_does_not_take_a_port_of_the_host),
+	KUNIT_CASE(end_of_a_namespace_releases_its_sockets),
+	{}
+};
+
+static struct kunit_suite tcp_port_suite = {
+	.name = "iw_cxgb3_tcp_port",
+	.init = tcp_port_init,
+	.exit = tcp_port_exit,
+	.test_cases = tcp_port_cases,
+};
+
+kunit_test_suites(&tcp_port_suite);
+
+MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: local ports");
+MODULE_LICENSE("GPL");
