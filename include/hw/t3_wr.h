@@ -292,6 +292,8 @@ union t3_wr_slot {
  * Doorbells. The kernel's is BAR 0 + 4 and takes any context number; a user
  * page of BAR 2 takes the QP id. Neither carries an index.
  */
+#define T3_SG_CONTROL		0x0
+#define T3_SG_GLOBALENABLE	0x1U		/* cxgb3 has started the card's DMA engine */
 #define T3_KDOORBELL		0x4
 #define T3_KDOORBELL_EGRESS	0x80000000U
 

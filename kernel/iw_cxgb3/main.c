@@ -28,6 +28,8 @@
  *                            until it is reset. Shutdown runs afterwards.
  *   this module is unloaded  Shutdown completes before the client is unregistered.
  *
+ * Suspend is as an unload: the client is registered again afterwards.
+ *
  * The queue runs no other work: ib_unregister_device() waits for kernel consumers,
  * and these wait for completions, which other work may have to report. It also waits
  * for processes, and one of them may wait for a page that is never provided. So each
@@ -44,6 +46,7 @@
 #include <linux/netdevice.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
+#include <linux/suspend.h>
 #include <rdma/ib_user_verbs.h>
 
 #include <t3_race_point.h>
@@ -63,6 +66,9 @@ static struct dentry *debugfs_root;
 struct t3_card {
 	struct list_head node;
 	struct workqueue_struct *life_wq;
+	/* While the machine sleeps, until cxgb3 is unbound: */
+	struct pci_dev *asleep;		/* with a reference; devices_mutex */
+	void __iomem *control;		/* register SG_CONTROL */
 	char name[];
 };
 
@@ -301,6 +307,24 @@ static void t3_cards_free(void)
 	}
 }
 
+/* cxgb3 must still have the card. */
+static void t3_card_falls_asleep(const struct t3_dev *dev)
+{
+	struct t3_card *card = t3_card_find(dev->pdev);
+
+	card->asleep = pci_dev_get(dev->pdev);
+	card->control = dev->info.kdb_addr - T3_KDOORBELL + T3_SG_CONTROL;
+}
+
+static struct pci_dev *t3_card_wakes_up(struct t3_card *card)
+{
+	struct pci_dev *pdev = card->asleep;
+
+	lockdep_assert_held(&devices_mutex);
+	card->asleep = NULL;
+	return pdev;
+}
+
 /*
  * The PCI bus unbinds a driver. BUS_NOTIFY_UNBIND_DRIVER precedes the driver's
  * remove, and only the device's lock is held.
@@ -330,6 +354,8 @@ static int t3_pci_event(struct notifier_block *nb, unsigned long action, void *d
 		queue_work(dev->life_wq, &dev->shutdown_work);
 	}
 	card = t3_card_find(pdev);
+	if (card)
+		pci_dev_put(t3_card_wakes_up(card));
 	mutex_unlock(&devices_mutex);
 	if (card)
 		flush_workqueue(card->life_wq);
@@ -489,6 +515,105 @@ struct cxgb3_client t3_client = {
 	.event_handler	= t3_client_event,
 };
 
+/* End all devices. Afterwards cxgb3 does not call this module. */
+static void t3_client_stop(bool suspends)
+{
+	struct t3_dev *dev;
+	bool stopped;
+
+	mutex_lock(&devices_mutex);
+	stopped = exiting;
+	exiting = true;
+	list_for_each_entry(dev, &devices, node) {
+		if (suspends) {
+			set_bit(T3_DEV_UNBINDING, &dev->flags);
+			t3_card_falls_asleep(dev);
+		}
+		queue_work(dev->life_wq, &dev->shutdown_work);
+	}
+	mutex_unlock(&devices_mutex);
+	if (stopped)
+		return;
+	t3_cards_flush();
+	cxgb3_unregister_client(&t3_client);
+	t3_cards_flush();
+}
+
+static void t3_client_start(void)
+{
+	mutex_lock(&devices_mutex);
+	exiting = false;
+	mutex_unlock(&devices_mutex);
+	cxgb3_register_client(&t3_client);
+}
+
+/* --- suspend and hibernation ------------------------------------------------------ */
+
+/* A card that has slept, with the reference, or NULL. *lost: without the state from cxgb3. */
+static struct pci_dev *t3_next_sleeper(bool *lost)
+{
+	struct pci_dev *pdev = NULL;
+	struct t3_card *card;
+
+	mutex_lock(&devices_mutex);
+	list_for_each_entry(card, &cards, node) {
+		if (!card->asleep)
+			continue;
+		*lost = !(readl(card->control) & T3_SG_GLOBALENABLE);
+		pdev = t3_card_wakes_up(card);
+		break;
+	}
+	mutex_unlock(&devices_mutex);
+	return pdev;
+}
+
+/*
+ * Only a new probe by cxgb3 makes such a card work, and gives the ports new net devices. A boot
+ * kernel may have used the card before it has loaded the image of a hibernation.
+ */
+static void t3_wake_cards(bool hibernated)
+{
+	struct pci_dev *pdev;
+	bool lost;
+	int err;
+
+	while ((pdev = t3_next_sleeper(&lost))) {
+		if (lost || hibernated) {
+			dev_info(&pdev->dev, "the card has lost its state: cxgb3 probes it again\n");
+			err = device_reprobe(&pdev->dev);
+			if (err)
+				dev_err(&pdev->dev, "cxgb3 does not take the card: %d\n", err);
+		}
+		pci_dev_put(pdev);
+	}
+}
+
+/*
+ * cxgb3 has no power management. So RDMA ends before the machine sleeps, while the card works and
+ * processes run, and begins again when it has woken up, with new devices.
+ */
+static int t3_pm_event(struct notifier_block *nb, unsigned long action, void *data)
+{
+	switch (action) {
+	case PM_SUSPEND_PREPARE:
+	case PM_HIBERNATION_PREPARE:
+	case PM_RESTORE_PREPARE:
+		t3_client_stop(true);
+		break;
+	case PM_POST_SUSPEND:
+	case PM_POST_HIBERNATION:
+	case PM_POST_RESTORE:
+		t3_wake_cards(action == PM_POST_HIBERNATION);
+		t3_client_start();
+		break;
+	}
+	return NOTIFY_OK;
+}
+
+static struct notifier_block t3_pm_notifier = {
+	.notifier_call = t3_pm_event,
+};
+
 static int __init t3_module_init(void)
 {
 	int err;
@@ -506,10 +631,15 @@ static int __init t3_module_init(void)
 	err = bus_register_notifier(&pci_bus_type, &t3_pci_notifier);
 	if (err)
 		goto err_ports;
+	err = register_pm_notifier(&t3_pm_notifier);
+	if (err)
+		goto err_bus;
 	t3_register_cpl_handler(T3_CPL_ASYNC_NOTIFY, t3_async_event);
-	cxgb3_register_client(&t3_client);
+	t3_client_start();
 	return 0;
 
+err_bus:
+	bus_unregister_notifier(&pci_bus_type, &t3_pci_notifier);
 err_ports:
 	t3_ports_unwatch();
 err_cm:
@@ -522,17 +652,9 @@ err_debugfs:
 
 static void __exit t3_module_exit(void)
 {
-	struct t3_dev *dev;
-
 	t3_ports_unwatch();
-	mutex_lock(&devices_mutex);
-	exiting = true;
-	list_for_each_entry(dev, &devices, node)
-		queue_work(dev->life_wq, &dev->shutdown_work);
-	mutex_unlock(&devices_mutex);
-	t3_cards_flush();
-
-	cxgb3_unregister_client(&t3_client);
+	unregister_pm_notifier(&t3_pm_notifier);
+	t3_client_stop(false);
 	bus_unregister_notifier(&pci_bus_type, &t3_pci_notifier);
 	t3_register_cpl_handler(T3_CPL_ASYNC_NOTIFY, NULL);
 	synchronize_net();

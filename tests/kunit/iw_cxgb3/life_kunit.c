@@ -9,6 +9,7 @@
 #include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/pci.h>
+#include <linux/suspend.h>
 #include <rdma/ib_verbs.h>
 
 static int workqueues;
@@ -34,6 +35,8 @@ static inline void end_workqueue(struct workqueue_struct *wq)
 #define destroy_workqueue(wq)	end_workqueue(wq)
 #define bus_register_notifier(bus, nb) \
 	(alloc_fails(GFP_KERNEL, __func__) ? -ENOMEM : (bus_register_notifier)(bus, nb))
+#define register_pm_notifier(nb) \
+	(alloc_fails(GFP_KERNEL, __func__) ? -ENOMEM : (register_pm_notifier)(nb))
 
 /* The tests call the init and exit functions. */
 #undef module_init
@@ -63,6 +66,14 @@ static unsigned int devices_made, devices_freed;
 #define ib_dealloc_device(ibdev)		(devices_freed++, (ib_dealloc_device)(ibdev))
 #define pci_clear_master			card_loses_mastering
 #define pci_device_is_present			card_is_present
+#define pci_dev_get(pdev)			(card_refs++, (pdev))
+#define pci_dev_put(pdev)			(card_refs -= !!(pdev))
+#define device_reprobe(device)			((void)(device), reprobes++, 0)
+#undef readl
+#define readl(addr)				((void)(addr), sg_control)
+
+static int card_refs, reprobes;
+static u32 sg_control;
 
 #include "main.c"
 #include "nic.c"
@@ -94,6 +105,8 @@ static struct {
 	bool closes_slowly, fails_slowly;
 	bool report_at_unregister, report_at_close;	/* of a failure, still in progress */
 	bool doorbells_at_close;	/* are to be rung later */
+	unsigned int unregistered_clients;
+	bool interface_is_up;		/* when the module registers with cxgb3 */
 	struct work_struct *last_work;	/* queued while the module is unloaded */
 	unsigned int freed_at_exit;	/* devices, at the end of the connection manager */
 } seen;
@@ -373,10 +386,13 @@ static void nic_removes(void)
 
 void cxgb3_register_client(struct cxgb3_client *client)
 {
+	if (seen.interface_is_up)
+		nic_adds();
 }
 
 void cxgb3_unregister_client(struct cxgb3_client *client)
 {
+	seen.unregistered_clients++;
 	nic_removes();
 }
 
@@ -403,7 +419,6 @@ static int life_init(struct kunit *test)
 	memset(&seen, 0, sizeof(seen));
 	devices_made = 0;
 	devices_freed = 0;
-	exiting = false;
 	pdev = kunit_kzalloc(test, sizeof(*pdev), GFP_KERNEL);
 	ndev = kunit_kzalloc(test, sizeof(*ndev), GFP_KERNEL);
 	tdev = kunit_kzalloc(test, sizeof(*tdev), GFP_KERNEL);
@@ -429,6 +444,7 @@ static void life_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.registered, seen.unregistered);
 	KUNIT_EXPECT_FALSE(test, seen.gone_before_cleared);
 	KUNIT_EXPECT_TRUE(test, list_empty(&devices));
+	KUNIT_EXPECT_EQ(test, card_refs, 0);
 	t3_module_exit();
 	destroy_workqueue(core_wq);
 	KUNIT_EXPECT_EQ(test, workqueues, 0);
@@ -588,7 +604,6 @@ static void module_unload_waits_for_work_items(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, debugfs_lookup(DRV_NAME, NULL));
 	flush_work(&slow->work);
 	KUNIT_ASSERT_EQ(test, t3_module_init(), 0);
-	exiting = false;
 }
 
 /* The card still works as a NIC. */
@@ -599,7 +614,77 @@ static void module_unload_keeps_bus_mastering(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.masters_cleared, 0);
 	KUNIT_EXPECT_FALSE(test, seen.gone_at_unregister);
 	KUNIT_ASSERT_EQ(test, t3_module_init(), 0);
-	exiting = false;
+}
+
+/* --- suspend ------------------------------------------------------------------------ */
+
+static const struct sleep {
+	const char *name;
+	unsigned long prepare, post;
+	u32 control;			/* SG_CONTROL afterwards */
+	int reprobes;
+} sleeps[] = {
+	{ "the card keeps its power", PM_SUSPEND_PREPARE, PM_POST_SUSPEND, T3_SG_GLOBALENABLE, 0 },
+	{ "the card loses its power", PM_SUSPEND_PREPARE, PM_POST_SUSPEND, 0, 1 },
+	{ "hibernation", PM_HIBERNATION_PREPARE, PM_POST_HIBERNATION, T3_SG_GLOBALENABLE, 1 },
+	{ "no image is loaded", PM_RESTORE_PREPARE, PM_POST_RESTORE, T3_SG_GLOBALENABLE, 0 },
+};
+
+static void sleep_name(const struct sleep *c, char *name)
+{
+	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(sleep, sleeps, sleep_name);
+
+/* cxgb3 has no power management, so that it neither stops the card nor starts it again. */
+static void rdma_ends_before_a_sleep_and_comes_back(struct kunit *test)
+{
+	const struct sleep *c = test->param_value;
+
+	reprobes = 0;
+	device_with_a_connection(test);
+	t3_pm_event(NULL, c->prepare, NULL);
+	KUNIT_EXPECT_GE(test, seen.aborted, 1);
+	KUNIT_EXPECT_EQ(test, seen.unregistered, 1);
+	KUNIT_EXPECT_FALSE(test, seen.gone_at_unregister);
+	KUNIT_EXPECT_EQ(test, seen.masters_cleared, 0);
+	KUNIT_EXPECT_EQ(test, devices_freed, 1);
+	KUNIT_EXPECT_NULL(test, the_dev());
+	KUNIT_EXPECT_EQ(test, card_refs, 1);
+
+	sg_control = c->control;
+	seen.interface_is_up = true;
+	t3_pm_event(NULL, c->post, NULL);
+	seen.interface_is_up = false;
+	KUNIT_EXPECT_EQ(test, reprobes, c->reprobes);
+	KUNIT_EXPECT_EQ(test, seen.registered, 2);
+	KUNIT_EXPECT_EQ(test, card_refs, 0);
+	bus_unbinds();
+	devices_freed--;
+}
+
+/* Its registers are not mapped any more. */
+static void card_that_was_unbound_is_not_probed_again(struct kunit *test)
+{
+	reprobes = 0;
+	sg_control = 0;
+	device_with_a_connection(test);
+	t3_pm_event(NULL, PM_SUSPEND_PREPARE, NULL);
+	t3_pci_event(&t3_pci_notifier, BUS_NOTIFY_UNBIND_DRIVER, &pdev->dev);
+	t3_pm_event(NULL, PM_POST_SUSPEND, NULL);
+	KUNIT_EXPECT_EQ(test, reprobes, 0);
+}
+
+/* cxgb3 has no such client any more. */
+static void module_unload_before_a_sleep(struct kunit *test)
+{
+	device_with_a_connection(test);
+	t3_pm_event(NULL, PM_SUSPEND_PREPARE, NULL);
+	t3_pci_event(&t3_pci_notifier, BUS_NOTIFY_UNBIND_DRIVER, &pdev->dev);
+	t3_module_exit();
+	KUNIT_EXPECT_EQ(test, seen.unregistered_clients, 1);
+	KUNIT_ASSERT_EQ(test, t3_module_init(), 0);
 }
 
 static struct completion queue_goes_on;
@@ -732,7 +817,6 @@ static void probe_and_remove(struct kunit *test)
 
 	t3_module_exit();
 	queues = workqueues;
-	exiting = false;
 	seen.allocated = 0;
 	seen.registered = 0;
 	seen.unregistered = 0;
@@ -758,7 +842,6 @@ static void probe_and_remove(struct kunit *test)
 	KUNIT_EXPECT_EQ_MSG(test, seen.registered, !failing.where, "%s", alloc_that_failed());
 	KUNIT_EXPECT_TRUE(test, list_empty(&devices));
 	KUNIT_EXPECT_TRUE(test, list_empty(&cards));
-	exiting = false;
 	KUNIT_ASSERT_EQ(test, t3_module_init(), 0);
 }
 
@@ -825,6 +908,9 @@ static struct kunit_case life_cases[] = {
 	KUNIT_CASE(remove_ends_connections_and_waits_for_handlers),
 	KUNIT_CASE(module_unload_waits_for_work_items),
 	KUNIT_CASE(module_unload_keeps_bus_mastering),
+	KUNIT_CASE_PARAM(rdma_ends_before_a_sleep_and_comes_back, sleep_gen_params),
+	KUNIT_CASE(card_that_was_unbound_is_not_probed_again),
+	KUNIT_CASE(module_unload_before_a_sleep),
 	KUNIT_CASE(late_registration_does_nothing),
 	KUNIT_CASE(failed_registration_is_undone_on_remove),
 	KUNIT_CASE(fatal_card_recovers_after_rebind),
