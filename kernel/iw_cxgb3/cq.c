@@ -109,10 +109,39 @@ void t3_cq_written(struct t3_cq *cq)
 		t3_cq_call_handler(cq);
 }
 
+/* True for the first flush since the CQ was armed. */
+static bool t3_cq_report_flush(struct t3_cq *cq)
+{
+	unsigned long flags;
+	bool first;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	first = !cq->flush_reported;
+	cq->flush_reported = true;
+	cq->flush_unreported = !first;
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return first;
+}
+
+/* The CQ is armed. True if there was a flush without an event. */
+static bool t3_cq_take_flush(struct t3_cq *cq)
+{
+	unsigned long flags;
+	bool unreported;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	unreported = cq->flush_unreported;
+	cq->flush_reported = unreported;
+	cq->flush_unreported = false;
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return unreported;
+}
+
 /*
  * There are completions without an entry of the card: a QP was flushed. A process
  * is notified even if the CQ is not armed, because its library detects only by
- * reading the status word that a QP must be flushed.
+ * reading the status word that a QP must be flushed. But once for each time that it arms: an
+ * event takes kernel memory until it is read, and a process can flush without end.
  */
 void t3_cq_notify(struct t3_cq *cq)
 {
@@ -121,7 +150,8 @@ void t3_cq_notify(struct t3_cq *cq)
 		return;
 	}
 	t3_cq_set_progress(cq, false);
-	t3_cq_call_handler(cq);
+	if (t3_cq_report_flush(cq))
+		t3_cq_call_handler(cq);
 }
 
 static void t3_cq_comp_work(struct work_struct *work)
@@ -512,6 +542,8 @@ static int t3_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	 * is armed, so either its completions are seen here or the handler is called.
 	 */
 	WRITE_ONCE(cq->armed, true);
+	if (user && t3_cq_take_flush(cq))
+		t3_cq_notify_armed(cq);
 	if (!user) {
 		spin_lock_irqsave(&cq->lock, irq_flags);
 		rptr = cq->rptr;

@@ -422,6 +422,9 @@ struct t3_cq {
 	bool progress __guarded_by(&lock);	/* an entry was reported, or a QP flushed, since */
 	u32 raised_index __guarded_by(&lock);	/* index of the card then */
 	u32 raised_pending __guarded_by(&lock);	/* unread entries then */
+	/* User CQ: flushes since the CQ was armed, see t3_cq_notify(). */
+	bool flush_reported __guarded_by(&lock);
+	bool flush_unreported __guarded_by(&lock);	/* after that: when the CQ is armed */
 	/* User CQ: the last arming, see t3_cq_last_reported(). */
 	bool first_reported __guarded_by(&lock);	/* first entry since: had its event */
 	u32 armed_end __guarded_by(&lock);	/* the card's next entry, modulo 2 * entries */

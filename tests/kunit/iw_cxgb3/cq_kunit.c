@@ -415,6 +415,23 @@ static void qp_flush_notifies_without_arming(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card_event(), 0);
 }
 
+/* Each event takes memory until the process reads it. This one reads none. */
+static void flushes_without_arming_raise_one_event(struct kunit *test)
+{
+	unsigned int i;
+
+	make_user_cq();
+	for (i = 0; i < 100; i++)
+		t3_cq_notify(&cq);
+	KUNIT_EXPECT_EQ(test, card.calls, 1);
+	/* The rest of them has one when the process arms, since it may sleep next. */
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
+	t3_cq_notify(&cq);
+	KUNIT_EXPECT_EQ(test, card.calls, 3);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
+}
+
 /* --- kernel consumers --------------------------------------------------------- */
 
 static void flush_while_arming(struct kunit *test, const char *point)
@@ -517,6 +534,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(full_lap_between_two_armings_raises_an_event),
 	KUNIT_CASE(solicited_arming_ignores_other_entries),
 	KUNIT_CASE(qp_flush_notifies_without_arming),
+	KUNIT_CASE(flushes_without_arming_raise_one_event),
 	KUNIT_CASE(arming_never_calls_a_kernel_consumer),
 	KUNIT_CASE(flush_while_arming_is_reported),
 	KUNIT_CASE(failed_arming_leads_to_a_poll),
