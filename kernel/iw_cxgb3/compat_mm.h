@@ -41,4 +41,14 @@ static inline void t3_vma_flags(struct vm_area_struct *vma, unsigned long set,
 #endif
 }
 
+/* Of a mapping of page frames. The call has another name since 7.1. */
+static inline void t3_zap_vma(struct vm_area_struct *vma)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 1, 0)
+	zap_vma_ptes(vma, vma->vm_start, vma->vm_end - vma->vm_start);
+#else
+	zap_special_vma_range(vma, vma->vm_start, vma->vm_end - vma->vm_start);
+#endif
+}
+
 #endif

@@ -2,6 +2,7 @@
 /*
  * Queries, user contexts and their mappings, protection domains.
  */
+#include <linux/cc_platform.h>
 #include <linux/etherdevice.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
@@ -190,6 +191,26 @@ static void t3_mmap_free(struct rdma_user_mmap_entry *entry)
 }
 
 /* The lookup verifies that the length is that of the entry. */
+/*
+ * rdma_user_mmap_io() maps everything as the memory of a device: without the bit of AMD's memory
+ * encryption (SME). The memory of a ring has the bit in the kernel's mapping and in its DMA
+ * address. In an encrypted guest it has none, as all memory for DMA there. The page tables exist,
+ * so nothing can fail here. After an error uverbs would still have the mapping in its list.
+ */
+static void t3_mmap_encrypted(struct vm_area_struct *vma, unsigned long pfn)
+{
+	unsigned long addr;
+	vm_fault_t ret;
+
+	if (!cc_platform_has(CC_ATTR_HOST_MEM_ENCRYPT))
+		return;
+	t3_zap_vma(vma);
+	for (addr = vma->vm_start; addr < vma->vm_end; addr += PAGE_SIZE) {
+		ret = vmf_insert_pfn_prot(vma, addr, pfn++, vma->vm_page_prot);
+		WARN_ON_ONCE(ret != VM_FAULT_NOPAGE);
+	}
+}
+
 static int t3_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 {
 	struct rdma_user_mmap_entry *entry = rdma_user_mmap_entry_get(ibuc, vma);
@@ -203,6 +224,8 @@ static int t3_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	if (!map->doorbell) {
 		err = rdma_user_mmap_io(ibuc, vma, page_to_pfn(map->mem.page), len,
 					vma->vm_page_prot, entry);
+		if (!err)
+			t3_mmap_encrypted(vma, page_to_pfn(map->mem.page));
 		goto put;
 	}
 	if (vma->vm_flags & VM_READ) {

@@ -5,6 +5,7 @@
  */
 #include <kunit/test.h>
 #include <linux/capability.h>
+#include <linux/cc_platform.h>
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <rdma/ib_verbs.h>
@@ -21,6 +22,9 @@ static struct {
 	unsigned int uncached;
 	int insert_error, respond_error;
 	int rings;			/* allocated for the card */
+	bool encrypted;			/* the memory of the host */
+	unsigned int zaps;
+	unsigned long first_pfn, inserted;	/* with the encryption bit */
 } seen;
 
 /* The test runs as root, which quotas do not limit. */
@@ -47,6 +51,20 @@ static inline int mapped_io(unsigned long pfn, unsigned long size, pgprot_t prot
 	return 0;
 }
 
+static inline vm_fault_t insert_pfn(struct vm_area_struct *vma, unsigned long addr,
+				    unsigned long pfn, pgprot_t prot)
+{
+	if (!seen.inserted)
+		seen.first_pfn = pfn;
+	if (addr == vma->vm_start + (pfn - seen.first_pfn) * PAGE_SIZE &&
+	    pgprot_val(prot) == pgprot_val(vma->vm_page_prot))
+		seen.inserted++;
+	return VM_FAULT_NOPAGE;
+}
+
+#define cc_platform_has(attr) ((attr) == CC_ATTR_HOST_MEM_ENCRYPT && seen.encrypted)
+#define t3_zap_vma(vma) ((void)(vma), seen.zaps++)
+#define vmf_insert_pfn_prot(vma, addr, pfn, prot) insert_pfn(vma, addr, pfn, prot)
 #define rdma_user_mmap_entry_get(context, vma) look_up()
 #define rdma_user_mmap_entry_put(entry) ((void)(entry), seen.puts++)
 #define rdma_user_mmap_io(context, vma, pfn, size, prot, entry) mapped_io(pfn, size, prot)
@@ -124,6 +142,22 @@ static void rings_are_cached(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.size, RING_PAGES * PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, pgprot_val(seen.prot), pgprot_val(PAGE_SHARED));
 	KUNIT_EXPECT_EQ(test, seen.uncached, 0);
+}
+
+/* rdma_user_mmap_io() leaves the encryption bit out, which is right for doorbells. */
+static void rings_in_encrypted_memory_are_mapped_so(struct kunit *test)
+{
+	mapping.mem.page = virt_to_page(vma);
+	KUNIT_EXPECT_EQ(test, mapped(RING_PAGES, VM_READ | VM_WRITE | VM_SHARED), 0);
+	KUNIT_EXPECT_EQ(test, seen.zaps, 0);
+	seen.encrypted = true;
+	KUNIT_EXPECT_EQ(test, mapped(RING_PAGES, VM_READ | VM_WRITE | VM_SHARED), 0);
+	KUNIT_EXPECT_EQ(test, seen.zaps, 1);
+	KUNIT_EXPECT_EQ(test, seen.inserted, RING_PAGES);
+	KUNIT_EXPECT_EQ(test, seen.first_pfn, page_to_pfn(mapping.mem.page));
+	mapping.doorbell = DOORBELL;
+	KUNIT_EXPECT_EQ(test, mapped(1, VM_WRITE | VM_SHARED), 0);
+	KUNIT_EXPECT_EQ(test, seen.zaps, 1);
 }
 
 static void unknown_mmap_key_is_refused(struct kunit *test)
@@ -280,6 +314,7 @@ static void protection_domain_is_charged_until_it_is_freed(struct kunit *test)
 static struct kunit_case verbs_cases[] = {
 	KUNIT_CASE(doorbells_are_uncached),
 	KUNIT_CASE(rings_are_cached),
+	KUNIT_CASE(rings_in_encrypted_memory_are_mapped_so),
 	KUNIT_CASE(unknown_mmap_key_is_refused),
 	KUNIT_CASE(open_device_holds_the_module),
 	KUNIT_CASE(close_releases_the_doorbell_pages_of_the_process),
