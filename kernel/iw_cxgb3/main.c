@@ -157,8 +157,12 @@ static int t3_register_ibdev(struct t3_dev *dev)
 		if (err)
 			return err;
 	}
-	/* The card gets page addresses only, so a segment may have any length. */
-	dma_set_max_seg_size(&dev->pdev->dev, UINT_MAX);
+	/*
+	 * The card gets page addresses only, so a segment may have any length. A bounce buffer has
+	 * 256 KB at most: kernel users that map a longer segment would get ENOMEM.
+	 */
+	dma_set_max_seg_size(&dev->pdev->dev,
+			     min_t(size_t, UINT_MAX, dma_max_mapping_size(&dev->pdev->dev)));
 	return ib_register_device(ibdev, "cxgb3_%d", &dev->pdev->dev);
 }
 

@@ -75,6 +75,10 @@ static unsigned int devices_made, devices_freed;
 static int card_refs, reprobes;
 static u32 sg_control;
 
+#define dma_max_mapping_size(device)		((void)(device), max_mapping_size)
+
+static size_t max_mapping_size;
+
 #include "main.c"
 #include "nic.c"
 #include "health.c"
@@ -417,6 +421,7 @@ static int life_init(struct kunit *test)
 	static const u8 mac[ETH_ALEN] = { 2, 0, 0, 0, 0, 1 };
 
 	memset(&seen, 0, sizeof(seen));
+	max_mapping_size = SIZE_MAX;
 	devices_made = 0;
 	devices_freed = 0;
 	pdev = kunit_kzalloc(test, sizeof(*pdev), GFP_KERNEL);
@@ -874,6 +879,19 @@ static void unsuitable_card_reports_the_cause(struct kunit *test)
 	bus_unbinds();
 }
 
+/* Where all DMA is bounced, a longer mapping fails. */
+static void segments_fit_a_bounce_buffer(struct kunit *test)
+{
+	nic_adds();
+	KUNIT_EXPECT_EQ(test, dma_parms.max_segment_size, UINT_MAX);
+	bus_unbinds();
+	devices_freed--;
+	max_mapping_size = 256 * 1024;
+	nic_adds();
+	KUNIT_EXPECT_EQ(test, dma_parms.max_segment_size, 256 * 1024);
+	bus_unbinds();
+}
+
 /* res_kunit tests the operation itself. */
 static void restrack_op_for_cm_ids_is_set(struct kunit *test)
 {
@@ -917,6 +935,7 @@ static struct kunit_case life_cases[] = {
 	KUNIT_CASE(card_does_not_wait_for_another),
 	KUNIT_CASE(probe_without_memory),
 	KUNIT_CASE(unsuitable_card_reports_the_cause),
+	KUNIT_CASE(segments_fit_a_bounce_buffer),
 	KUNIT_CASE(restrack_op_for_cm_ids_is_set),
 	KUNIT_CASE(nodes_of_the_tables_are_charged_to_the_memcg),
 	{}
