@@ -4,7 +4,7 @@
 Uses librdmacm through ctypes. Prints one JSON object per line: each event, and each failed call.
 
     cm.py listen ADDRESS PORT [--space tcp|ib] [--timewait] [--reject | --notify END] [--data N] [--depths IRD,ORD] [--count N] [--wait SECONDS]
-    cm.py connect ADDRESS PORT [--space tcp|ib] [--timewait] [--data N] [--depths IRD,ORD] [--hold SECONDS | --watch] [--ports] [--own-qp]
+    cm.py connect ADDRESS PORT [--space tcp|ib] [--timewait] [--data N] [--depths IRD,ORD] [--hold SECONDS | --watch | --times N] [--ports] [--own-qp]
     cm.py bind ADDRESS PORT
 """
 
@@ -184,6 +184,22 @@ def bind(options):
     channel.watch()
 
 
+def many(channel, options):
+    """Connects the rest of --times ids, and waits until all connections have ended."""
+    for _ in range(options.times - 1):
+        cm_id = channel.create_id()
+        call("rdma_resolve_addr", cm_id, None, sockaddr(options.address, options.port), 2000)
+        channel.until("ADDR_RESOLVED")
+        call("rdma_resolve_route", cm_id, 2000)
+        channel.until("ROUTE_RESOLVED")
+        create_qp(cm_id)
+        call("rdma_connect", cm_id, ctypes.byref(conn_param(options.data, options.depths)))
+        channel.until("ESTABLISHED")
+    report(connected=options.times)
+    for _ in range(options.times):
+        channel.until("DISCONNECTED")
+
+
 def connect(options):
     channel = Channel(options.space)
     cm_id = channel.create_id()
@@ -202,6 +218,9 @@ def connect(options):
         call("rdma_destroy_id", cm_id)
         return
     channel.until("ESTABLISHED")
+    if options.times:
+        many(channel, options)
+        return
     if options.watch:
         channel.watch()
     time.sleep(options.hold)
@@ -236,6 +255,7 @@ def main():
             command.add_argument("--backlog", type=int, default=8)
         if name == "connect":
             command.add_argument("--watch", action="store_true", help="stay connected, and print all events until the process is killed")
+            command.add_argument("--times", type=int, help="connections, which stay until they are ended")
             command.add_argument("--ports", action="store_true", help="print the source port")
             command.add_argument("--own-qp", action="store_true", help="have no QP, and do not establish")
             command.add_argument("--hold", type=float, default=0, help="seconds to stay connected")
