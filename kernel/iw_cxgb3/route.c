@@ -14,6 +14,8 @@
 #include "cm.h"
 #include "handover.h"
 
+#define T3_L2T_NO_VLAN	0xfff	/* in an L2T entry */
+
 /*
  * cxgb3 reads the driver-private memory of each net_device that it gets. So it must only
  * get its own: the port below a VLAN device, never the VLAN device.
@@ -86,13 +88,35 @@ static void t3_route_put_l2t(struct t3_ep *ep, struct l2t_entry *e)
 	rcu_read_unlock();
 }
 
+/*
+ * cxgb3 finds an entry by next hop, port, and index of the interface. Another interface may have
+ * the same index in another network namespace. An entry without other users gets the neighbour of
+ * the new interface then, but keeps the VLAN of the old one.
+ */
+static int t3_route_check_l2t(struct l2t_entry *e, const struct net_device *ndev)
+{
+	u16 vlan = is_vlan_dev(ndev) ? vlan_dev_vlan_id(ndev) : T3_L2T_NO_VLAN;
+	int ret = 0;
+
+	spin_lock_bh(&e->lock);
+	if (e->vlan != vlan && atomic_read(&e->refcnt) == 1) {
+		e->vlan = vlan;
+		e->state = L2T_STATE_RESOLVING;	/* cxgb3 writes it to the card */
+	}
+	if (e->vlan != vlan || e->neigh->dev != ndev)
+		ret = -EHOSTUNREACH;
+	spin_unlock_bh(&e->lock);
+	return ret;
+}
+
 /**
  * t3_route_resolve - set route, L2T entry, port and path MTU of an endpoint
  * @ep: endpoint with both addresses set
  *
  * Does not sleep. Return: 0; -EADDRNOTAVAIL if no port of the card has the local address,
  * -EOPNOTSUPP if the destination is this host (the card has no loopback),
- * -EHOSTUNREACH if no route to the destination leads through this card.
+ * -EHOSTUNREACH if no route to the destination leads through this card, or if the entry is still
+ * that of another interface.
  */
 int t3_route_resolve(struct t3_ep *ep)
 {
@@ -132,11 +156,10 @@ int t3_route_resolve(struct t3_ep *ep)
 		goto err_route;
 	}
 	l2t = t3_l2t_get(dev->tdev, &rt->dst, port, &fl4.daddr);
+	ret = l2t ? t3_route_check_l2t(l2t, rt->dst.dev) : -ENOMEM;
 	t3_dev_leave(dev);
-	if (!l2t) {
-		ret = -ENOMEM;
-		goto err_route;
-	}
+	if (ret)
+		goto err_l2t;
 	ep->ndev = ndev;
 	ep->smt_idx = l2t->smt_idx;
 	ep->mtu = dst_mtu(&rt->dst);
@@ -146,6 +169,9 @@ int t3_route_resolve(struct t3_ep *ep)
 	spin_unlock_bh(&ep->route_lock);
 	return 0;
 
+err_l2t:
+	if (l2t)
+		t3_route_put_l2t(ep, l2t);
 err_route:
 	ip_rt_put(rt);
 	return ret;

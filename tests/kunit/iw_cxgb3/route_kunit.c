@@ -164,6 +164,7 @@ static int route_init(struct kunit *test)
 	__skb_queue_head_init(&l2t.arpq);
 	atomic_set(&l2t.refcnt, 2);
 	l2t.neigh = &next_hop;
+	l2t.vlan = T3_L2T_NO_VLAN;
 	l2t.state = L2T_STATE_RESOLVING;
 	t3_cm_wq = alloc_workqueue("route_kunit", 0, 0);
 	KUNIT_ASSERT_NOT_NULL(test, t3_cm_wq);
@@ -449,6 +450,7 @@ static struct rtable *new_route(struct kunit *test, struct net_device *over)
 	KUNIT_ASSERT_NOT_NULL(test, rt);
 	rt->dst.ops = &ops;
 	rt->dst.dev = over;
+	next_hop.dev = over;
 	set_route_refs(&rt->dst, 1);
 	return rt;
 }
@@ -534,6 +536,40 @@ static void connection_holds_its_route_until_the_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), 0);
 	t3_route_release(ep);
 	KUNIT_EXPECT_EQ(test, card.l2_freed, 1);
+	RCU_INIT_POINTER(tdev.l2opt, NULL);
+	atomic_set(&l2t.refcnt, 1);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
+	end(test, ep);
+}
+
+/* Interfaces of two network namespaces have the same index, and cxgb3 finds the same entry. */
+static void connection_does_not_take_the_vlan_of_another(struct kunit *test)
+{
+	static struct l2t_data table;
+	struct net_device *lo = use_lo(test);
+	struct t3_ep *ep = new_ep_without_route(test);
+
+	route = new_route(test, lo);
+	card.has_l2_entry = true;
+	l2t.state = L2T_STATE_VALID;
+	l2t.vlan = 5;
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), -EHOSTUNREACH);
+	l2t.vlan = T3_L2T_NO_VLAN;
+	next_hop.dev = NULL;
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), -EHOSTUNREACH);
+	KUNIT_EXPECT_EQ(test, route_refs(&route->dst), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&l2t.refcnt), 1);
+	KUNIT_EXPECT_EQ(test, l2t.state, L2T_STATE_VALID);
+
+	/* The other connection has ended. */
+	atomic_set(&l2t.refcnt, 0);
+	RCU_INIT_POINTER(tdev.l2opt, (void __rcu __force *)&table);
+	l2t.vlan = 5;
+	next_hop.dev = lo;
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), 0);
+	KUNIT_EXPECT_EQ(test, l2t.vlan, T3_L2T_NO_VLAN);
+	KUNIT_EXPECT_EQ(test, l2t.state, L2T_STATE_RESOLVING);
+	t3_route_release(ep);
 	RCU_INIT_POINTER(tdev.l2opt, NULL);
 	atomic_set(&l2t.refcnt, 1);
 	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
@@ -657,6 +693,7 @@ static struct kunit_case route_cases[] = {
 	KUNIT_CASE(message_that_cxgb3_refuses_is_freed),
 	KUNIT_CASE(failed_resolution_keeps_no_reference),
 	KUNIT_CASE(connection_holds_its_route_until_the_end),
+	KUNIT_CASE(connection_does_not_take_the_vlan_of_another),
 	KUNIT_CASE(namespace_is_that_of_the_local_address),
 	KUNIT_CASE(removed_address_ends_a_connection),
 	KUNIT_CASE(removed_address_releases_an_open),
