@@ -37,7 +37,8 @@ static bool t3_ctrl_confirmed(const struct t3_ctrl *ctrl, u32 counter)
 
 static const char t3_ctrl_no_reply[] = "the card does not write its memory";
 
-int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
+/* @repeat: each request writes the first T3_BYPASS_MAX_DATA bytes of the data. */
+static int t3_ctrl_post(struct t3_dev *dev, u32 addr, const void *data, u32 len, bool repeat)
 {
 	struct t3_ctrl *ctrl = &dev->ctrl;
 	u32 done, target, n = 0;
@@ -59,7 +60,7 @@ int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 			break;
 		slot = &ctrl->ring[ctrl->producer % T3_CTRL_SLOTS];
 		flits = t3_wr_build_mem_write(&slot->bypass, addr + done,
-					      data ? data + done : NULL, chunk,
+					      data && !repeat ? data + done : data, chunk,
 					      ctrl->producer, completion);
 		t3_wr_publish(slot, flits, T3_CTRL_QP_CONTEXT,
 			      t3_gen(ctrl->producer, T3_CTRL_SLOTS_LOG2));
@@ -75,6 +76,21 @@ int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 		return err;
 	return t3_wait_or_fatal(dev, ctrl->wait, t3_ctrl_confirmed(ctrl, target),
 				t3_ctrl_no_reply);
+}
+
+int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
+{
+	return t3_ctrl_post(dev, addr, data, len, false);
+}
+
+int t3_ctrl_fill(struct t3_dev *dev, u32 addr, u64 value, u32 len)
+{
+	__be64 block[T3_BYPASS_MAX_DATA / sizeof(__be64)];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(block); i++)
+		block[i] = cpu_to_be64(value);
+	return t3_ctrl_post(dev, addr, block, len, true);
 }
 
 /* Any context. Ring for writes that the card has not confirmed: their doorbell may be lost. */

@@ -9,6 +9,7 @@
  *   qp.c        lifetime of a QP, posting; qp_fsm.c its states; wr.c its requests
  *   cq.c        lifetime of a CQ, polling, flushing; cqe.c its entries
  *   mr.c        regions and windows; tpt.c their entries in the card; umem.c user memory
+ *   pbl.c       page lists of a protection domain, which may outlive their regions
  *   nic.c       use of the NIC driver
  *   ctrl.c      control QP: writes to adapter memory
  *   doorbell.c  doorbells, also while the FIFO of the card is full
@@ -24,7 +25,7 @@
  *   device         main.c and event.c: lifetime of a device, dispatch of events
  *   connections    cm.h and the files that include it; upward: ids.c names the client
  *                  of main.c to cxgb3
- *   verbs objects  verbs.c, qp.c, cq.c, mr.c, umem.c; upward: a QP closes, aborts,
+ *   verbs objects  verbs.c, qp.c, cq.c, mr.c, pbl.c, umem.c; upward: a QP closes, aborts,
  *                  terminates or references its endpoint (t3_ep_*); its destruction
  *                  and its move to ERROR end a pending connect; an entry of a CQ that
  *                  contradicts its QP is an error of the QP (event.c)
@@ -39,6 +40,7 @@
  *
  *   t3_dev.db_mutex   T3_DEV_DB_OFF and the status words of all QPs; sleeps
  *   t3_ctrl.mutex     slots of the control ring; sleeps
+ *   t3_pd.mutex       kept page lists and sinks of a domain; sleeps
  *   t3_qp_groups.mutex  doorbell groups of a context; sleeps
  *   t3_cq.lock        ring and ready list of a CQ (irq)
  *   t3_qp.lock        state, ep, counters and arrays of a QP (irq); inside a
@@ -91,6 +93,12 @@
 #define T3_CQ_SPARE		16
 #define T3_MAX_CQE		(T3_MAX_CQ_ENTRIES - T3_CQ_SPARE)
 #define T3_MAX_PBL_PAGES	BIT(20)
+/*
+ * Page sizes of user regions, as a bitmap. Each protection domain with a region has a sink of the
+ * size of the region's pages.
+ */
+#define T3_MR_PAGE_SIZES	(T3_PAGE_SIZES & (2UL * SZ_2M - 1) & PAGE_MASK)
+#define T3_MR_PAGE_SHIFTS	(ilog2(SZ_2M) - PAGE_SHIFT + 1)
 
 #define T3_SHUT_DOWN_TIMEOUT	(2 * HZ)	/* for connections to be aborted */
 
@@ -375,24 +383,38 @@ struct t3_ucontext {
 	struct t3_quota *quota;		/* holds a reference; its objects use it */
 };
 
+/* A range of adapter memory for page lists: that of a region, or one that a domain keeps. */
+struct t3_pbl_range {
+	struct list_head node;		/* in t3_pd.kept */
+	u32 addr;			/* absolute byte address */
+	u32 bytes;
+	u8 page_code;			/* of the region, or of the last one that had it */
+	bool writable;			/* the same */
+};
+
 struct t3_pd {
 	struct ib_pd ibpd;
 	u32 id;
 	struct t3_quota *quota;		/* of the context; regions and windows use it */
+	/* Page lists, pbl.c. */
+	struct mutex mutex;		/* also for the elements of the list */
+	struct list_head kept __guarded_by(&mutex);	/* t3_pbl_range */
+	struct t3_dma sinks[T3_MR_PAGE_SHIFTS] __guarded_by(&mutex);	/* by page size */
+	atomic_t users;			/* connected QPs, and windows */
+	struct work_struct release_work;	/* frees the kept ranges after the last user */
 };
 
 /*
- * A memory region. Deregistration, in this order: the TPT entry is zeroed and
- * the card confirms the write, PBL space is freed, pages are unpinned, the STag
- * is freed.
+ * A memory region. Deregistration, in this order: the TPT entry is zeroed and the card confirms
+ * the write, the page list is neutralised (t3_mr_unlist()), pages are unpinned, the STag is freed.
  */
 struct t3_mr {
 	struct ib_mr ibmr;
 	struct t3_tpt tpt;		/* the entry as last written or posted */
-	u32 pbl_addr;			/* absolute byte address; 0 if none */
-	u32 pbl_bytes;
+	struct t3_pd *pd;
+	struct t3_pbl_range *range;	/* of the page list */
+	dma_addr_t sink;		/* for the entries of the list after the region's end */
 	struct t3_umem *umem;		/* user regions only */
-	struct t3_quota *quota;
 	/* Fast registration: the list for the next work request. */
 	u32 npages;
 	u64 pages[T3_MAX_FASTREG_PAGES];
@@ -400,7 +422,6 @@ struct t3_mr {
 
 struct t3_mw {
 	struct ib_mw ibmw;
-	struct t3_quota *quota;
 };
 
 /*
@@ -562,11 +583,6 @@ static inline struct t3_mr *to_t3_mr(struct ib_mr *mr)
 	return container_of(mr, struct t3_mr, ibmr);
 }
 
-static inline struct t3_mw *to_t3_mw(struct ib_mw *mw)
-{
-	return container_of(mw, struct t3_mw, ibmw);
-}
-
 static inline struct t3_cq *to_t3_cq(struct ib_cq *cq)
 {
 	return container_of(cq, struct t3_cq, ibcq);
@@ -613,6 +629,8 @@ int t3_ctrl_open(struct t3_dev *dev);
 void t3_ctrl_close(struct t3_dev *dev);
 /* Write to adapter memory; NULL writes zeroes. Returns when the card has confirmed it. */
 int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len);
+/* The same with an array in which each element has this value, as BE64. */
+int t3_ctrl_fill(struct t3_dev *dev, u32 addr, u64 value, u32 len);
 void t3_ctrl_completed(struct t3_dev *dev, u32 counter);
 void t3_ctrl_modified(struct t3_dev *dev);
 void t3_ctrl_ring_again(struct t3_dev *dev);
@@ -646,6 +664,38 @@ int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size, gfp_t gfp)
 void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem);
 /* 0, -ENOMEM, or -EOPNOTSUPP if memory shared with the card would need syncing. */
 int t3_dma_check(struct t3_dev *dev);
+
+/* pbl.c */
+void t3_pd_init(struct t3_pd *pd);
+void t3_pd_close(struct t3_dev *dev, struct t3_pd *pd);
+/*
+ * A connected QP or a window: the card may use page lists of regions that have ended. Any context.
+ * The last put frees the ranges that the domain keeps.
+ */
+static inline void t3_pd_get_user(struct t3_pd *pd)
+{
+	atomic_inc(&pd->users);
+}
+
+static inline bool t3_pd_is_used(const struct t3_pd *pd)
+{
+	return atomic_read(&pd->users);
+}
+
+void t3_pd_put_user(struct t3_pd *pd);
+/*
+ * Make a sink for a region whose pages have a size of 1 << shift, or the next smaller size for
+ * which there is memory. Return: log2 of this size, or 0 if there is no memory.
+ */
+unsigned int t3_sink_get(struct t3_dev *dev, struct t3_pd *pd, unsigned int shift,
+			 dma_addr_t *sink);
+/*
+ * Find adapter memory for a page list: all members of the range but its address are set. @whole:
+ * all bytes of all pages are pinned. 0 or -ENOMEM.
+ */
+int t3_pbl_get(struct t3_dev *dev, struct t3_pd *pd, struct t3_pbl_range *want, bool whole);
+/* The region has ended. Takes over the range. */
+void t3_pbl_put(struct t3_dev *dev, struct t3_pd *pd, struct t3_pbl_range *range);
 
 /* cq.c. Any context; the last four are for async events and flushing. */
 struct t3_cq *t3_cq_find(struct t3_dev *dev, u32 id);

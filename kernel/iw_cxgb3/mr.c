@@ -4,8 +4,9 @@
  * its PBL.
  *
  * The card confirms every write to adapter memory before the next step, so its
- * TPT never has an entry without a valid page list and pinned pages. A receive that the card
- * has taken uses its page list without the TPT (guess G17): see docs/status.md, Known defects.
+ * TPT never has an entry without a valid page list and pinned pages. It may use a page list
+ * without the TPT entry of the region (pbl.c), so the list is neutralised before the pages are
+ * unpinned.
  */
 #include <linux/dma-mapping.h>
 #include <linux/random.h>
@@ -71,39 +72,57 @@ static void t3_stag_put(struct t3_dev *dev, struct t3_quota *quota, u32 stag)
 	t3_id_put(&dev->stags, quota, stag >> T3_STAG_INDEX_SHIFT);
 }
 
-static int t3_mr_pbl_alloc(struct t3_dev *dev, struct t3_mr *mr, u32 entries)
+/* @whole: see t3_pbl_get(). */
+static int t3_mr_pbl_alloc(struct t3_dev *dev, struct t3_mr *mr, u32 entries, bool writable,
+			   bool whole)
 {
-	u32 bytes = ALIGN(entries * 8, T3_PBL_GRANULE);
+	struct t3_pbl_range *range;
+	int err;
 
-	if (t3_quota_charge(dev, mr->quota, T3_QUOTA_PBL, bytes, t3_pbl_total(dev)))
+	range = kzalloc(sizeof(*range), t3_gfp(mr->umem));
+	if (!range)
 		return -ENOMEM;
-	mr->pbl_addr = t3_pbl_alloc(dev, bytes);
-	if (!mr->pbl_addr) {
-		t3_quota_uncharge(mr->quota, T3_QUOTA_PBL, bytes);
-		return -ENOMEM;
+	range->bytes = ALIGN(entries * 8, T3_PBL_GRANULE);
+	range->page_code = mr->tpt.page_code;
+	range->writable = writable;
+	err = t3_pbl_get(dev, mr->pd, range, whole);
+	if (err) {
+		kfree(range);
+		return err;
 	}
-	mr->pbl_bytes = bytes;
-	mr->tpt.pbl_index = (mr->pbl_addr - dev->info.pbl_base) >> 3;
+	mr->range = range;
+	mr->tpt.pbl_index = (range->addr - dev->info.pbl_base) >> 3;
 	mr->tpt.pbl_entries = entries;
 	return 0;
 }
 
-static void t3_mr_pbl_free(struct t3_dev *dev, struct t3_mr *mr)
+/*
+ * The region has no TPT entry, or none any more. Write the sink's address into each entry of its
+ * list, if the card may still use the list. The last write is for transfers that had fetched an
+ * entry before: they end before the card confirms it (guess G55). Entry 0 of the TPT is always
+ * zero. The writes fail only if the card is gone, and then it has no DMA any more.
+ */
+static void t3_mr_unlist(struct t3_dev *dev, struct t3_mr *mr)
 {
-	if (mr->pbl_bytes) {
-		t3_pbl_free(dev, mr->pbl_addr, mr->pbl_bytes);
-		t3_quota_uncharge(mr->quota, T3_QUOTA_PBL, mr->pbl_bytes);
+	if (t3_pd_is_used(mr->pd) && mr->sink != DMA_MAPPING_ERROR) {
+		t3_ctrl_fill(dev, mr->range->addr, mr->sink,
+			     ALIGN(mr->tpt.pbl_entries * 8, T3_MEM_UNIT));
+		T3_RACE_POINT(t3_mr_filled);
+		t3_tpt_clear(dev, 0);
 	}
-	mr->pbl_bytes = 0;
+	t3_pbl_put(dev, mr->pd, mr->range);
 }
 
-/* The list is written in pieces of a page: a large region needs no large buffer. */
+/*
+ * The list is written in pieces of a page: a large region needs no large buffer. The card may still
+ * use the entries up to the next unit, if another region had the range before.
+ */
 static int t3_mr_pbl_write(struct t3_dev *dev, struct t3_mr *mr)
 {
 	const u32 max = PAGE_SIZE / sizeof(__be64);
 	unsigned long pgsz = 1UL << (T3_PAGE_CODE_SHIFT + mr->tpt.page_code);
 	struct ib_block_iter block;
-	u32 n = 0, addr = mr->pbl_addr;
+	u32 n = 0, addr = mr->range->addr;
 	__be64 *list;
 	int err = 0;
 
@@ -121,6 +140,8 @@ static int t3_mr_pbl_write(struct t3_dev *dev, struct t3_mr *mr)
 		addr += n * sizeof(*list);
 		n = 0;
 	}
+	while (!IS_ALIGNED(n * sizeof(*list), T3_MEM_UNIT))
+		list[n++] = cpu_to_be64(mr->sink);
 	if (n)
 		err = t3_ctrl_write(dev, addr, list, n * sizeof(*list));
 free:
@@ -137,7 +158,7 @@ static int t3_mr_publish(struct t3_dev *dev, struct t3_mr *mr)
 	u32 index;
 	int err;
 
-	err = t3_stag_get(dev, mr->quota, &mr->tpt.stag);
+	err = t3_stag_get(dev, mr->pd->quota, &mr->tpt.stag);
 	if (err)
 		return err;
 	index = mr->tpt.stag >> T3_STAG_INDEX_SHIFT;
@@ -157,7 +178,7 @@ static int t3_mr_publish(struct t3_dev *dev, struct t3_mr *mr)
 err_mrs:
 	xa_erase_irq(&dev->mrs, index);
 err_stag:
-	t3_stag_put(dev, mr->quota, mr->tpt.stag);
+	t3_stag_put(dev, mr->pd->quota, mr->tpt.stag);
 	return err;
 }
 
@@ -169,13 +190,12 @@ static int t3_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	trace_t3_mr(dev, &mr->tpt, false);
 	xa_erase_irq(&dev->mrs, mr->tpt.stag >> T3_STAG_INDEX_SHIFT);
 	T3_RACE_POINT(t3_dereg_mr_erased);
-	/* Fails only if the card is gone, and then it has no DMA any more. */
 	t3_tpt_clear(dev, mr->tpt.stag);
 	T3_RACE_POINT(t3_dereg_mr_cleared);
-	t3_mr_pbl_free(dev, mr);
+	t3_mr_unlist(dev, mr);
 	if (mr->umem)
 		t3_umem_put(mr->umem);
-	t3_stag_put(dev, mr->quota, mr->tpt.stag);
+	t3_stag_put(dev, mr->pd->quota, mr->tpt.stag);
 	kfree(mr);
 	return 0;
 }
@@ -184,6 +204,7 @@ static struct ib_mr *t3_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64
 				    int access, struct ib_udata *udata)
 {
 	struct t3_dev *dev = to_t3_dev(pd->device);
+	bool writable = ib_access_writable(access);
 	struct t3_reg_mr_resp resp = {};
 	unsigned int shift;
 	struct t3_mr *mr;
@@ -201,8 +222,8 @@ static struct ib_mr *t3_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	mr->quota = to_t3_pd(pd)->quota;
-	mr->umem = t3_umem_get(&dev->pdev->dev, start, length, ib_access_writable(access));
+	mr->pd = to_t3_pd(pd);
+	mr->umem = t3_umem_get(&dev->pdev->dev, start, length, writable);
 	if (IS_ERR(mr->umem)) {
 		err = PTR_ERR(mr->umem);
 		goto err_mr;
@@ -213,9 +234,14 @@ static struct ib_mr *t3_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64
 	 * that it assumes.
 	 */
 	shift = t3_umem_page_shift(mr->umem, virt,
-				   access & IB_ACCESS_MW_BIND ? PAGE_SIZE : T3_PAGE_SIZES);
+				   access & IB_ACCESS_MW_BIND ? PAGE_SIZE : T3_MR_PAGE_SIZES);
 	if (!shift) {
 		err = -EINVAL;
+		goto err_umem;
+	}
+	shift = t3_sink_get(dev, mr->pd, shift, &mr->sink);
+	if (!shift) {
+		err = -ENOMEM;
 		goto err_umem;
 	}
 	mr->tpt.page_code = shift - T3_PAGE_CODE_SHIFT;
@@ -230,7 +256,7 @@ static struct ib_mr *t3_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64
 		err = -ENOMEM;
 		goto err_umem;
 	}
-	err = t3_mr_pbl_alloc(dev, mr, pages);
+	err = t3_mr_pbl_alloc(dev, mr, pages, writable, t3_umem_is_whole(mr->umem, shift));
 	if (err)
 		goto err_umem;
 	err = t3_mr_pbl_write(dev, mr);
@@ -250,7 +276,7 @@ static struct ib_mr *t3_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64
 	return &mr->ibmr;
 
 err_pbl:
-	t3_mr_pbl_free(dev, mr);
+	t3_mr_unlist(dev, mr);
 err_umem:
 	t3_umem_put(mr->umem);
 err_mr:
@@ -262,7 +288,10 @@ T3_DEFINE_REG_USER_MR(t3_reg_user_mr_op, t3_reg_user_mr)
 
 /*
  * A region of all memory, for kernel consumers that do not use the local DMA
- * key. An STag covers 4 GiB (64 pages of 64 MiB), so larger hosts are refused.
+ * key. An STag covers 4 GiB (64 pages of 64 MiB), so larger hosts are refused. No sink has the
+ * size of these pages, so the list outlives the region unchanged: the end of the region gives away
+ * none of the memory. Only another region of this kind uses the range before the last connection of
+ * the domain has ended.
  */
 static struct ib_mr *t3_get_dma_mr(struct ib_pd *pd, int access)
 {
@@ -277,6 +306,8 @@ static struct ib_mr *t3_get_dma_mr(struct ib_pd *pd, int access)
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
+	mr->pd = to_t3_pd(pd);
+	mr->sink = DMA_MAPPING_ERROR;
 	mr->tpt.page_code = PAGE_CODE;
 	mr->tpt.pdid = to_t3_pd(pd)->id;
 	mr->tpt.type = T3_TPT_TYPE_MR;
@@ -286,10 +317,10 @@ static struct ib_mr *t3_get_dma_mr(struct ib_pd *pd, int access)
 	for (i = 0; i < PAGES; i++)
 		list[i] = cpu_to_be64((u64)i << (T3_PAGE_CODE_SHIFT + PAGE_CODE));
 
-	err = t3_mr_pbl_alloc(dev, mr, PAGES);
+	err = t3_mr_pbl_alloc(dev, mr, PAGES, true, true);
 	if (err)
 		goto err_mr;
-	err = t3_ctrl_write(dev, mr->pbl_addr, list, sizeof(list));
+	err = t3_ctrl_write(dev, mr->range->addr, list, sizeof(list));
 	if (err)
 		goto err_pbl;
 	err = t3_mr_publish(dev, mr);
@@ -298,7 +329,7 @@ static struct ib_mr *t3_get_dma_mr(struct ib_pd *pd, int access)
 	return &mr->ibmr;
 
 err_pbl:
-	t3_mr_pbl_free(dev, mr);
+	t3_mr_unlist(dev, mr);
 err_mr:
 	kfree(mr);
 	return ERR_PTR(err);
@@ -321,9 +352,15 @@ static struct ib_mr *t3_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
+	mr->pd = to_t3_pd(pd);
+	if (!t3_sink_get(dev, mr->pd, PAGE_SHIFT, &mr->sink)) {
+		err = -ENOMEM;
+		goto err_mr;
+	}
+	mr->tpt.page_code = PAGE_SHIFT - T3_PAGE_CODE_SHIFT;
 	mr->tpt.pdid = to_t3_pd(pd)->id;
 	mr->tpt.type = T3_TPT_TYPE_MR;
-	err = t3_mr_pbl_alloc(dev, mr, max_num_sg);
+	err = t3_mr_pbl_alloc(dev, mr, max_num_sg, true, true);
 	if (err)
 		goto err_mr;
 	err = t3_mr_publish(dev, mr);
@@ -332,7 +369,7 @@ static struct ib_mr *t3_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max
 	return &mr->ibmr;
 
 err_pbl:
-	t3_mr_pbl_free(dev, mr);
+	t3_mr_unlist(dev, mr);
 err_mr:
 	kfree(mr);
 	return ERR_PTR(err);
@@ -360,7 +397,8 @@ int t3_mr_fastreg(struct ib_mr *ibmr, u32 key, int access, struct t3_fastreg *fr
 {
 	struct t3_mr *mr = to_t3_mr(ibmr);
 
-	if (!mr->npages || ibmr->length > U32_MAX)
+	/* The sink of the region has the size of a page. */
+	if (!mr->npages || ibmr->length > U32_MAX || ibmr->page_size > PAGE_SIZE)
 		return -EINVAL;
 	if ((key ^ mr->tpt.stag) & ~T3_STAG_KEY)
 		return -EINVAL;
@@ -371,7 +409,7 @@ int t3_mr_fastreg(struct ib_mr *ibmr, u32 key, int access, struct t3_fastreg *fr
 	fr->perms = t3_perms(access);
 	fr->npages = mr->npages;
 	fr->pages = mr->pages;
-	return fr->page_code > T3_MAX_PAGE_CODE ? -EINVAL : 0;
+	return 0;
 }
 
 /* A region's entry in the card's table, as the driver knows it: fast registrations change it. */
@@ -463,7 +501,7 @@ static int t3_alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 		.pdid = to_t3_pd(mw->pd)->id,
 		.type = T3_TPT_TYPE_MW,
 	};
-	struct t3_quota *quota = to_t3_pd(mw->pd)->quota;
+	struct t3_pd *pd = to_t3_pd(mw->pd);
 	int err;
 
 	if (mw->type != IB_MW_TYPE_1)
@@ -471,15 +509,15 @@ static int t3_alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 	err = t3_udata_empty(udata);
 	if (err)
 		return err;
-	err = t3_stag_get(dev, quota, &tpt.stag);
+	err = t3_stag_get(dev, pd->quota, &tpt.stag);
 	if (err)
 		return err;
 	err = t3_tpt_write(dev, &tpt);
 	if (err) {
-		t3_stag_put(dev, quota, tpt.stag);
+		t3_stag_put(dev, pd->quota, tpt.stag);
 		return err;
 	}
-	to_t3_mw(mw)->quota = quota;
+	t3_pd_get_user(pd);	/* the window may have the page list of a region that ends */
 	mw->rkey = tpt.stag;
 	return 0;
 }
@@ -487,9 +525,11 @@ static int t3_alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 static int t3_dealloc_mw(struct ib_mw *mw)
 {
 	struct t3_dev *dev = to_t3_dev(mw->device);
+	struct t3_pd *pd = to_t3_pd(mw->pd);
 
 	t3_tpt_clear(dev, mw->rkey);
-	t3_stag_put(dev, to_t3_mw(mw)->quota, mw->rkey);
+	t3_pd_put_user(pd);
+	t3_stag_put(dev, pd->quota, mw->rkey);
 	return 0;
 }
 

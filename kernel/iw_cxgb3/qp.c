@@ -241,6 +241,7 @@ void t3_qp_disconnected(struct t3_qp *qp)
 	spin_lock_irqsave(&qp->lock, flags);
 	qp->busy = false;
 	spin_unlock_irqrestore(&qp->lock, flags);
+	t3_pd_put_user(to_t3_pd(qp->ibqp.pd));
 	t3_qp_flush(qp);
 	t3_qp_put(qp);
 }
@@ -500,6 +501,7 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 	qp->wq.rtr_expected = attrs->initiator && attrs->rtr_type == T3_RTR_READ;
 	t3_ep_get(ep);
 	t3_qp_get(qp);
+	t3_pd_get_user(to_t3_pd(qp->ibqp.pd));
 	init.rqe_count = t3_wq_leading_recvs(&qp->wq);
 	spin_unlock_irqrestore(&qp->lock, flags);
 

@@ -153,3 +153,18 @@ unsigned int t3_umem_page_shift(const struct t3_umem *umem, u64 va, unsigned lon
 		return 0;
 	return sizes >= PAGE_SIZE ? __fls(sizes) : 0;
 }
+
+bool t3_umem_is_whole(const struct t3_umem *umem, unsigned int shift)
+{
+	struct scatterlist *sg;
+	u64 ends = 0;
+	unsigned int i;
+
+	for_each_sgtable_dma_sg(&umem->table.sgt, sg, i) {
+		if (i == 0)
+			ends |= sg_dma_address(sg);
+		if (i + 1 == umem->table.sgt.nents)
+			ends |= sg_dma_address(sg) + sg_dma_len(sg);
+	}
+	return !(ends & ((1ULL << shift) - 1));
+}

@@ -35,5 +35,7 @@ void t3_umem_put(struct t3_umem *umem);
  * differ in their offset in a page.
  */
 unsigned int t3_umem_page_shift(const struct t3_umem *umem, u64 va, unsigned long sizes);
+/* True if all bytes of all pages of this size are pinned: also of the first and the last one. */
+bool t3_umem_is_whole(const struct t3_umem *umem, unsigned int shift);
 
 #endif

@@ -34,7 +34,7 @@ static int t3_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->vendor_part_id = dev->pdev->device;
 	attr->device_cap_flags = IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_MGT_EXTENSIONS;
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
-	attr->page_size_cap = T3_PAGE_SIZES;
+	attr->page_size_cap = T3_MR_PAGE_SIZES;
 	attr->max_mr_size = U32_MAX;
 	attr->max_qp = (dev->qp_groups.max - dev->qp_groups.min + 1) * dev->qp_group_size;
 	attr->max_qp_wr = T3_MAX_RQ_ENTRIES - 1;
@@ -259,6 +259,7 @@ static int t3_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	if (id < 0)
 		return id;
 	pd->id = id;
+	t3_pd_init(pd);
 	resp.pdid = id;
 	if (udata) {
 		err = t3_udata_respond(udata, &resp, sizeof(resp));
@@ -270,9 +271,11 @@ static int t3_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 
 static int t3_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
+	struct t3_dev *dev = to_t3_dev(ibpd->device);
 	struct t3_pd *pd = to_t3_pd(ibpd);
 
-	t3_id_put(&to_t3_dev(ibpd->device)->pd_ids, pd->quota, pd->id);
+	t3_pd_close(dev, pd);
+	t3_id_put(&dev->pd_ids, pd->quota, pd->id);
 	return 0;
 }
 

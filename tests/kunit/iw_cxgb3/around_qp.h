@@ -336,6 +336,11 @@ void t3_ep_linger(struct t3_ep *ep)
 	card.lingers++;
 }
 
+void t3_pd_put_user(struct t3_pd *pd)
+{
+	atomic_dec(&pd->users);
+}
+
 /* --- a device, a CQ and QPs ------------------------------------------------ */
 
 static struct t3_ep *const some_ep = (struct t3_ep *)&card;	/* for fakes only */
@@ -406,6 +411,7 @@ static void qp_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.pbls, 0);
 	KUNIT_EXPECT_EQ(test, card.queues, 0);
 	KUNIT_EXPECT_EQ(test, card.ep_refs, 0);
+	KUNIT_EXPECT_FALSE(test, t3_pd_is_used(&pd));
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->qps));
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->cqs));
 }

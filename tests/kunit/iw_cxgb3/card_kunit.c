@@ -553,6 +553,24 @@ static void writes_are_executed_in_order(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dev->ctrl.producer, dev->ctrl.consumer);
 }
 
+static void fill_repeats_one_value(struct kunit *test)
+{
+	const u32 len = 2 * T3_BYPASS_MAX_DATA + 2 * T3_MEM_UNIT;
+	u32 i, j;
+
+	KUNIT_EXPECT_EQ(test, t3_ctrl_fill(dev, 0x1000, 0x123456789abcULL, len), 0);
+	KUNIT_EXPECT_EQ(test, card.executed, 3);
+	for (i = 0; i < 3; i++) {
+		const struct t3_wr_bypass *wr = &dev->ctrl.ring[i].bypass;
+		const __be64 *data = (const __be64 *)wr->data;
+
+		KUNIT_EXPECT_EQ(test, be32_to_cpu(wr->cmd_addr) & T3_MEM_ADDR,
+				(0x1000 + i * T3_BYPASS_MAX_DATA) / T3_MEM_UNIT);
+		for (j = 0; j < (i == 2 ? 8 : 12); j++)
+			KUNIT_EXPECT_EQ(test, be64_to_cpu(data[j]), 0x123456789abcULL);
+	}
+}
+
 static void dropped_doorbell_of_the_control_qp_is_rung_again(struct kunit *test)
 {
 	struct writer *w;
@@ -1091,6 +1109,7 @@ static void notifiers_of_ports_are_removed(struct kunit *test)
 
 static struct kunit_case card_cases[] = {
 	KUNIT_CASE(writes_are_executed_in_order),
+	KUNIT_CASE(fill_repeats_one_value),
 	KUNIT_CASE(dropped_doorbell_of_the_control_qp_is_rung_again),
 	KUNIT_CASE(doorbell_drop_without_a_report_is_rung_again),
 	KUNIT_CASE(reported_drops_are_not_fatal),

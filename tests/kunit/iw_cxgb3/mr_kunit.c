@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * STags of regions and windows, with the pools of rsc.c and an array as the TPT of the card. User
- * memory is a fake.
+ * STags and page lists of regions and windows, with the pools of rsc.c and arrays as the TPT and
+ * the PBL of the card. User memory is a fake.
  */
 #include <kunit/test.h>
 #include <linux/dma-mapping.h>
@@ -25,8 +25,41 @@ static struct {
 	unsigned int umem_shift;
 	int umem_error, respond_error;
 	bool unpinned_early;		/* while the card may still access the memory */
+	bool partial;			/* the next user memory ends inside a page of its size */
+	u64 next_dma;			/* of the next user memory */
 	u64 required_mask;		/* for DMA */
+	int sinks;			/* allocated */
+	size_t max_sink;		/* larger ones fail */
+	bool sink_misaligned;
 } host;
+
+struct workqueue_struct *t3_workqueue;
+
+static struct page *fake_sink_get(size_t size, dma_addr_t *dma, gfp_t gfp)
+{
+	struct page *page = size <= host.max_sink ?
+			    alloc_pages(GFP_KERNEL, get_order(size)) : NULL;
+
+	if (!page)
+		return NULL;
+	alloc_fails(gfp | __GFP_NOFAIL, __func__);	/* counts it if it is not charged */
+	host.sinks++;
+	*dma = page_to_phys(page) + (host.sink_misaligned ? PAGE_SIZE : 0);
+	return page;
+}
+
+static void fake_sink_put(size_t size, struct page *page)
+{
+	__free_pages(page, get_order(size));
+	host.sinks--;
+}
+
+#undef dma_alloc_pages
+#undef dma_free_pages
+#undef dma_mapping_error
+#define dma_alloc_pages(device, size, dma, dir, gfp) fake_sink_get(size, dma, gfp)
+#define dma_free_pages(device, size, page, dma, dir) fake_sink_put(size, page)
+#define dma_mapping_error(device, dma) 0
 
 #define ib_copy_to_udata(udata, from, len) (host.respond_error)
 #define dma_get_required_mask(device) (host.required_mask)
@@ -34,6 +67,7 @@ static struct {
 #include "quota.c"
 #include "rsc.c"
 #include "tpt.c"
+#include "pbl.c"
 #include "mr.c"
 
 #define STAGS	16
@@ -44,21 +78,47 @@ static struct t3_pd *pd;
 static int write_error;
 static unsigned int writes_before_error;
 
-int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
+static __be64 lists[STAGS * T3_PBL_GRANULE / sizeof(__be64)];
+static unsigned int requests;	/* of the control QP */
+static bool list_unconfirmed;	/* no request has followed the last change of a list */
+
+static int adapter_write(u32 addr, const void *data, u32 len, bool repeat)
 {
-	u32 index = (addr - dev->info.tpt_base) / T3_TPT_ENTRY_BYTES;
+	u32 tpt = addr - dev->info.tpt_base, pbl = addr - dev->info.pbl_base, i;
 
 	if (write_error && !writes_before_error)
 		return write_error;
 	if (write_error)
 		writes_before_error--;
-	if (addr < dev->info.tpt_base || index >= STAGS)
-		return 0;	/* a page list */
-	if (data)
-		memcpy(&table[index], data, len);
-	else
-		memset(&table[index], 0, len);
+	requests += DIV_ROUND_UP(len, T3_BYPASS_MAX_DATA);
+	list_unconfirmed = tpt >= sizeof(table);
+	if (tpt < sizeof(table)) {
+		if (data)
+			memcpy((u8 *)table + tpt, data, len);
+		else
+			memset((u8 *)table + tpt, 0, len);
+	} else if (pbl < sizeof(lists)) {
+		/* The last request is padded with zeroes. */
+		memset((u8 *)lists + pbl, 0, ALIGN(len, T3_MEM_UNIT));
+		for (i = 0; i < len / 8; i++)
+			lists[pbl / 8 + i] = ((__be64 *)data)[repeat ? i % 12 : i];
+	}
 	return 0;
+}
+
+int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
+{
+	return adapter_write(addr, data, len, false);
+}
+
+int t3_ctrl_fill(struct t3_dev *dev, u32 addr, u64 value, u32 len)
+{
+	__be64 block[12];
+	int i;
+
+	for (i = 0; i < 12; i++)
+		block[i] = cpu_to_be64(value);
+	return adapter_write(addr, block, len, true);
 }
 
 struct t3_umem *t3_umem_get(struct device *device, u64 addr, size_t len, bool writable)
@@ -73,22 +133,43 @@ struct t3_umem *t3_umem_get(struct device *device, u64 addr, size_t len, bool wr
 	umem->table.sgt.sgl = (struct scatterlist *)(umem + 1);
 	umem->table.sgt.nents = 1;
 	sg_init_table(umem->table.sgt.sgl, 1);
-	sg_dma_address(umem->table.sgt.sgl) = 0x10000;
+	sg_dma_address(umem->table.sgt.sgl) = host.next_dma;
 	sg_dma_len(umem->table.sgt.sgl) = PAGE_ALIGN(len);
+	host.next_dma += SZ_16M;
 	host.umems++;
 	return umem;
 }
 
+static bool listed(u64 from, u64 len)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(lists); i++)
+		if (be64_to_cpu(lists[i]) - from < len)
+			return true;
+	return false;
+}
+
 void t3_umem_put(struct t3_umem *umem)
 {
+	struct scatterlist *sg = umem->table.sgt.sgl;
+
 	host.unpinned_early |= memchr_inv(table, 0, sizeof(table)) || !xa_empty(&dev->mrs);
+	if (t3_pd_is_used(pd))
+		host.unpinned_early |= list_unconfirmed ||
+				       listed(sg_dma_address(sg), sg_dma_len(sg));
 	host.umems--;
 	kfree(umem);
 }
 
 unsigned int t3_umem_page_shift(const struct t3_umem *umem, u64 va, unsigned long sizes)
 {
-	return host.umem_shift;
+	return min_t(unsigned int, host.umem_shift, __fls(sizes));
+}
+
+bool t3_umem_is_whole(const struct t3_umem *umem, unsigned int shift)
+{
+	return !host.partial;
 }
 
 static int mr_init(struct kunit *test)
@@ -101,8 +182,12 @@ static int mr_init(struct kunit *test)
 	};
 
 	memset(table, 0, sizeof(table));
+	memset(lists, 0, sizeof(lists));
 	memset(&host, 0, sizeof(host));
 	host.umem_shift = PAGE_SHIFT;
+	host.next_dma = SZ_16M;
+	host.max_sink = SZ_2M;
+	requests = 0;
 	write_error = 0;
 	writes_before_error = 0;
 	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
@@ -110,19 +195,36 @@ static int mr_init(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, dev && pd);
 	dev->info = small_card;
 	xa_init_flags(&dev->mrs, XA_FLAGS_LOCK_IRQ);
+	dev->pdev = kunit_kzalloc(test, sizeof(*dev->pdev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, dev->pdev);
+	t3_workqueue = system_wq;
 	pd->ibpd.device = &dev->ibdev;
+	pd->id = 1;
+	t3_pd_init(pd);
 	KUNIT_ASSERT_EQ(test, t3_rsc_open(dev), 0);
 	return 0;
 }
 
 static void mr_exit(struct kunit *test)
 {
+	t3_pd_close(dev, pd);
+	KUNIT_EXPECT_EQ(test, host.sinks, 0);
 	KUNIT_EXPECT_EQ(test, list_pages, 0);
 	KUNIT_EXPECT_EQ(test, host.umems, 0);
 	KUNIT_EXPECT_FALSE(test, host.unpinned_early);
 	KUNIT_EXPECT_TRUE(test, ida_is_empty(&dev->stags.ida));
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->mrs));
 	t3_rsc_close(dev);
+}
+
+static struct t3_pd *make_pd(struct kunit *test)
+{
+	struct t3_pd *new = kunit_kzalloc(test, sizeof(*new), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, new);
+	new->ibpd.device = &dev->ibdev;
+	t3_pd_init(new);
+	return new;
 }
 
 static struct ib_mr *make_mr(struct kunit *test)
@@ -315,8 +417,9 @@ static void regions_and_windows_are_charged(struct kunit *test)
 {
 	static struct t3_mw windows[STAGS];
 	struct t3_quota user = {};
-	struct t3_mr mr = { .quota = &user };
+	struct t3_mr mr = { .pd = pd, .sink = DMA_MAPPING_ERROR };
 	u32 all = STAGS - 1, share = all - all / 8, i;
+	struct t3_pd *rest;
 
 	pd->quota = &user;
 	for (i = 0; i < share; i++) {
@@ -326,16 +429,19 @@ static void regions_and_windows_are_charged(struct kunit *test)
 	windows[i] = make_window();
 	KUNIT_EXPECT_EQ(test, t3_alloc_mw(&windows[i].ibmw, NULL), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 1);
-	pd->quota = NULL;	/* the remainder is available without this quota */
+	/* The remainder is available without this quota. */
+	rest = make_pd(test);
+	windows[i].ibmw.pd = &rest->ibpd;
 	KUNIT_EXPECT_EQ(test, t3_alloc_mw(&windows[i].ibmw, NULL), 0);
 	for (i = 0; i <= share; i++)
 		t3_dealloc_mw(&windows[i].ibmw);
+	t3_pd_close(dev, rest);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_STAG]), 0);
 
-	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, STAGS * T3_PBL_GRANULE / 8), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, 1), 0);
+	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, ARRAY_SIZE(lists), true, true), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, 1, true, true), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), T3_PBL_GRANULE);
-	t3_mr_pbl_free(dev, &mr);
+	t3_mr_unlist(dev, &mr);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), 0);
 }
 
@@ -343,26 +449,44 @@ static void regions_and_windows_are_charged(struct kunit *test)
 static void refused_page_list_is_not_charged(struct kunit *test)
 {
 	struct t3_quota user = {};
-	struct t3_mr mr = { .quota = &user };
-	u32 lists[STAGS], i;
+	struct t3_mr mr = { .pd = pd };
+	u32 others[STAGS], i;
 
+	pd->quota = &user;
 	for (i = 0; i < STAGS; i++) {
-		lists[i] = t3_pbl_alloc(dev, T3_PBL_GRANULE);
-		KUNIT_ASSERT_NE(test, lists[i], 0U);
+		others[i] = t3_pbl_alloc(dev, T3_PBL_GRANULE);
+		KUNIT_ASSERT_NE(test, others[i], 0U);
 	}
-	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, 1), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, 1, true, true), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), 0);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 0);
 	for (i = 0; i < STAGS; i++)
-		t3_pbl_free(dev, lists[i], T3_PBL_GRANULE);
+		t3_pbl_free(dev, others[i], T3_PBL_GRANULE);
+}
+
+static struct ib_mr *register_in(struct t3_pd *in, u64 bytes, int access)
+{
+	struct ib_udata udata = { .outlen = sizeof(struct t3_reg_mr_resp) };
+	struct ib_mr *mr = t3_reg_user_mr(&in->ibpd, 0x10000000, bytes, 0x10000000, access, &udata);
+
+	if (!IS_ERR(mr))
+		mr->device = &dev->ibdev;	/* as ib_core does */
+	return mr;
 }
 
 static struct ib_mr *register_memory(u64 pages)
 {
-	struct ib_udata udata = { .outlen = sizeof(struct t3_reg_mr_resp) };
+	return register_in(pd, pages * PAGE_SIZE, IB_ACCESS_LOCAL_WRITE);
+}
 
-	return t3_reg_user_mr(&pd->ibpd, 0x10000, pages * PAGE_SIZE, 0x10000,
-			      IB_ACCESS_LOCAL_WRITE, &udata);
+static u32 list_of(struct ib_mr *mr)
+{
+	return to_t3_mr(mr)->range->addr;
+}
+
+static u64 entry(u32 addr, u32 i)
+{
+	return be64_to_cpu(lists[(addr - dev->info.pbl_base) / 8 + i]);
 }
 
 static void region_is_charged_to_the_memcg(struct kunit *test)
@@ -370,10 +494,10 @@ static void region_is_charged_to_the_memcg(struct kunit *test)
 	struct ib_mr *mr;
 
 	count_uncharged();
+	pd->ibpd.uobject = (void *)pd;	/* of a process */
 	mr = register_memory(1);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
 	KUNIT_EXPECT_EQ(test, uncharged(), 0);
-	mr->device = &dev->ibdev;	/* as ib_core does */
 	KUNIT_EXPECT_EQ(test, t3_dereg_mr(mr, NULL), 0);
 }
 
@@ -431,7 +555,6 @@ static void failed_registration_releases_the_memory(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
 	KUNIT_EXPECT_EQ(test, host.umems, 1);
 	KUNIT_EXPECT_LT(test, gen_pool_avail(dev->pbl_pool), free);
-	mr->device = &dev->ibdev;
 	t3_dereg_mr(mr, NULL);
 	KUNIT_EXPECT_EQ(test, gen_pool_avail(dev->pbl_pool), free);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), 0);
@@ -462,6 +585,301 @@ static void region_of_all_memory_needs_no_more_than_4_gib(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, gen_pool_avail(dev->pbl_pool), free);
 }
 
+/*
+ * A QP of the domain is connected, so the card may use the list without the TPT entry.
+ * t3_umem_put() and mr_exit() check that no entry names the memory when it is unpinned, and that
+ * one more request was confirmed by then.
+ */
+static void end_of_a_region_neutralises_its_list(struct kunit *test)
+{
+	static const u64 sizes[] = { 1, 4, 31 };
+	unsigned int i, j;
+
+	t3_pd_get_user(pd);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct ib_mr *mr = register_memory(sizes[i]);
+		dma_addr_t sink;
+		u32 list;
+
+		KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+		list = list_of(mr);
+		sink = to_t3_mr(mr)->sink;
+		KUNIT_EXPECT_EQ(test, sink, pd->sinks[0].dma);
+		requests = 0;
+		KUNIT_EXPECT_EQ(test, t3_dereg_mr(mr, NULL), 0);
+		KUNIT_EXPECT_EQ(test, requests, 2U + DIV_ROUND_UP(sizes[i], 12U));
+		for (j = 0; j < ALIGN(sizes[i], 4); j++)
+			KUNIT_EXPECT_EQ(test, entry(list, j), (u64)sink);
+	}
+	t3_pd_put_user(pd);
+}
+
+/* Requests of the control QP: docs/hw/mr.md 13 has the arithmetic, bench/README.md the figures. */
+static void cost_of_a_registration(struct kunit *test)
+{
+	static const struct {
+		u64 bytes;
+		unsigned int shift;
+		unsigned int made, ended, ended_unused;
+	} rows[] = {
+		{ SZ_4K, 12, 2, 3, 1 },
+		{ SZ_1G, 12, 22017, 21848, 1 },
+		{ SZ_1G, 21, 44, 45, 1 },
+	};
+	unsigned int i;
+
+	KUNIT_ASSERT_EQ(test, gen_pool_add(dev->pbl_pool, 0x1000000, SZ_4M, -1), 0);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		bool used = true;
+
+		if (rows[i].shift < PAGE_SHIFT)
+			continue;
+		host.umem_shift = rows[i].shift;
+		do {
+			struct ib_mr *mr;
+
+			used = !used;
+			if (used)
+				t3_pd_get_user(pd);
+			requests = 0;
+			mr = register_in(pd, rows[i].bytes, IB_ACCESS_LOCAL_WRITE);
+			KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+			if (PAGE_SIZE == SZ_4K)
+				KUNIT_EXPECT_EQ(test, requests, rows[i].made);
+			requests = 0;
+			t3_dereg_mr(mr, NULL);
+			KUNIT_EXPECT_EQ(test, requests,
+					used ? rows[i].ended : rows[i].ended_unused);
+			if (used)
+				t3_pd_put_user(pd);
+		} while (!used);
+	}
+	flush_work(&pd->release_work);
+}
+
+/* The list is written in units of four entries. The card may have kept a longer old list. */
+static void shorter_list_leaves_no_entry_without_a_page(struct kunit *test)
+{
+	struct ib_mr *mr;
+	u32 list;
+
+	t3_pd_get_user(pd);
+	mr = register_memory(4);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	list = list_of(mr);
+	t3_dereg_mr(mr, NULL);
+	mr = register_memory(1);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	KUNIT_EXPECT_EQ(test, list_of(mr), list);
+	KUNIT_EXPECT_EQ(test, entry(list, 1), (u64)pd->sinks[0].dma);
+	KUNIT_EXPECT_EQ(test, entry(list, 3), (u64)pd->sinks[0].dma);
+	t3_dereg_mr(mr, NULL);
+	t3_pd_put_user(pd);
+}
+
+/* All STags are taken after the list was written, or the response cannot be copied. */
+static void failed_registration_neutralises_the_list(struct kunit *test)
+{
+	u32 i;
+
+	t3_pd_get_user(pd);
+	for (i = 1; i < STAGS; i++)
+		KUNIT_ASSERT_GT(test, t3_id_get(dev, &dev->stags, NULL), 0);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(register_memory(3)), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, entry(dev->info.pbl_base, 2), (u64)pd->sinks[0].dma);
+	for (i = 1; i < STAGS; i++)
+		t3_id_put(&dev->stags, NULL, i);
+	host.respond_error = -EFAULT;
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(register_memory(3)), -EFAULT);
+	KUNIT_EXPECT_EQ(test, host.umems, 0);
+	t3_pd_put_user(pd);
+}
+
+/* The range goes to other users of the card when the last connection and window have ended. */
+static void range_stays_with_its_domain(struct kunit *test)
+{
+	struct t3_quota user = {};
+	struct t3_mw window = make_window();
+	struct t3_pd *other = make_pd(test);
+	size_t free = gen_pool_avail(dev->pbl_pool);
+	struct ib_mr *mr, *theirs;
+	u32 list;
+
+	pd->quota = &user;
+	t3_pd_get_user(pd);
+	t3_pd_get_user(other);
+	KUNIT_ASSERT_EQ(test, t3_alloc_mw(&window.ibmw, NULL), 0);
+	memset(table, 0, sizeof(table));	/* for t3_umem_put() */
+	mr = register_memory(1);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	list = list_of(mr);
+	t3_dereg_mr(mr, NULL);
+	KUNIT_EXPECT_EQ(test, gen_pool_avail(dev->pbl_pool), free - T3_PBL_GRANULE);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), T3_PBL_GRANULE);
+
+	theirs = register_in(other, PAGE_SIZE, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(theirs));
+	KUNIT_EXPECT_NE(test, list_of(theirs), list);
+	/* What one user's peer places into a sink must not be sent by another user. */
+	KUNIT_EXPECT_NE(test, to_t3_mr(theirs)->sink, pd->sinks[0].dma);
+	t3_dereg_mr(theirs, NULL);
+	t3_pd_put_user(other);
+	flush_work(&other->release_work);
+
+	mr = register_memory(1);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	KUNIT_EXPECT_EQ(test, list_of(mr), list);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), T3_PBL_GRANULE);
+	t3_dereg_mr(mr, NULL);
+
+	t3_pd_put_user(pd);	/* the window is left */
+	flush_work(&pd->release_work);
+	KUNIT_EXPECT_EQ(test, gen_pool_avail(dev->pbl_pool), free - T3_PBL_GRANULE);
+	t3_dealloc_mw(&window.ibmw);
+	flush_work(&pd->release_work);
+	KUNIT_EXPECT_EQ(test, gen_pool_avail(dev->pbl_pool), free);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), 0);
+	t3_pd_close(dev, other);
+}
+
+/* Of what the card keeps of an old region nothing may reach beyond the new one, or write to it. */
+static void range_is_used_again_where_nothing_leaves_the_region(struct kunit *test)
+{
+	const unsigned int large = ilog2(SZ_2M) - PAGE_SHIFT;
+	static const struct {
+		const char *what;
+		bool old_large, new_large, partial, old_read_only, new_read_only, again;
+	} rows[] = {
+		{ "same", .again = true },
+		{ "smaller", .old_large = true },
+		{ "larger", .new_large = true, .again = true },
+		{ "partial", .new_large = true, .partial = true },
+		{ "read only", .new_read_only = true },
+		{ "both read only", .old_read_only = true, .new_read_only = true, .again = true },
+		{ "writable", .old_read_only = true, .again = true },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct ib_mr *mr;
+		u32 list;
+
+		t3_pd_get_user(pd);
+		host.partial = false;
+		host.umem_shift = PAGE_SHIFT + (rows[i].old_large ? large : 0);
+		mr = register_in(pd, PAGE_SIZE, rows[i].old_read_only ? 0 : IB_ACCESS_LOCAL_WRITE);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+		list = list_of(mr);
+		t3_dereg_mr(mr, NULL);
+
+		host.partial = rows[i].partial;
+		host.umem_shift = PAGE_SHIFT + (rows[i].new_large ? large : 0);
+		mr = register_in(pd, PAGE_SIZE, rows[i].new_read_only ? 0 : IB_ACCESS_LOCAL_WRITE);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+		KUNIT_EXPECT_EQ_MSG(test, list_of(mr) == list, rows[i].again, "%s", rows[i].what);
+		t3_dereg_mr(mr, NULL);
+		t3_pd_put_user(pd);
+		flush_work(&pd->release_work);
+		KUNIT_EXPECT_TRUE(test, list_empty(&pd->kept));
+	}
+}
+
+/* A program that registers buffers of any size for each transfer needs no more than the largest. */
+static void kept_ranges_are_split_and_joined(struct kunit *test)
+{
+	const u32 granule = T3_PBL_GRANULE / 8;
+	struct ib_mr *mrs[STAGS / 2];
+	struct t3_quota user = {};
+	unsigned int round, i;
+
+	pd->quota = &user;
+	t3_pd_get_user(pd);
+	for (round = 0; round < 20; round++) {
+		mrs[0] = register_memory(STAGS / 2 * granule);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(mrs[0]));
+		t3_dereg_mr(mrs[0], NULL);
+		for (i = 0; i < STAGS / 2; i++) {
+			mrs[i] = make_mr(test);	/* its memory is not pinned */
+			KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]),
+					STAGS / 2 * T3_PBL_GRANULE);
+		}
+		for (i = 0; i < STAGS / 2; i++)	/* 0, 3, 6, 1, 4, 7, 2, 5 */
+			t3_dereg_mr(mrs[3 * i % (STAGS / 2)], NULL);
+	}
+	KUNIT_EXPECT_TRUE(test, list_is_singular(&pd->kept));
+	t3_pd_put_user(pd);
+}
+
+/* The sink needs memory of the size of a page: if there is none, pages are smaller. */
+static void without_memory_for_a_sink_pages_are_smaller(struct kunit *test)
+{
+	struct ib_mr *mr;
+
+	host.umem_shift = 27;
+	mr = register_in(pd, SZ_4M, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	KUNIT_EXPECT_EQ(test, to_t3_mr(mr)->tpt.page_code, 21 - T3_PAGE_CODE_SHIFT);
+	KUNIT_EXPECT_TRUE(test, IS_ALIGNED(to_t3_mr(mr)->sink, SZ_2M));
+	t3_dereg_mr(mr, NULL);
+
+	t3_pd_close(dev, pd);
+	memset(pd->sinks, 0, sizeof(pd->sinks));
+	t3_pd_init(pd);
+	host.max_sink = SZ_1M;
+	mr = register_in(pd, SZ_4M, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	KUNIT_EXPECT_EQ(test, to_t3_mr(mr)->tpt.page_code, 20 - T3_PAGE_CODE_SHIFT);
+	t3_dereg_mr(mr, NULL);
+
+	t3_pd_close(dev, pd);
+	memset(pd->sinks, 0, sizeof(pd->sinks));
+	t3_pd_init(pd);
+	host.sink_misaligned = true;
+	mr = register_in(pd, PAGE_SIZE, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	KUNIT_EXPECT_EQ(test, to_t3_mr(mr)->tpt.page_code, PAGE_SHIFT - T3_PAGE_CODE_SHIFT);
+	t3_dereg_mr(mr, NULL);
+
+	t3_pd_close(dev, pd);
+	memset(pd->sinks, 0, sizeof(pd->sinks));
+	t3_pd_init(pd);
+	host.max_sink = 0;
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(register_memory(1)), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(t3_alloc_mr(&pd->ibpd, IB_MR_TYPE_MEM_REG, 1)),
+			-ENOMEM);
+}
+
+static void regions_of_the_kernel(struct kunit *test)
+{
+	struct t3_fastreg fr;
+	struct ib_mr *mr;
+	u32 list;
+
+	t3_pd_get_user(pd);
+	mr = make_mr(test);
+	list = list_of(mr);
+	lists[(list - dev->info.pbl_base) / 8 + 3] = cpu_to_be64(SZ_8M); /* a fast registration */
+	mr->length = PAGE_SIZE;
+	to_t3_mr(mr)->npages = 1;
+	mr->page_size = 2 * PAGE_SIZE;	/* larger than the sink */
+	KUNIT_EXPECT_EQ(test, t3_mr_fastreg(mr, mr->rkey, 0, &fr), -EINVAL);
+	t3_dereg_mr(mr, NULL);
+	KUNIT_EXPECT_EQ(test, entry(list, 3), (u64)pd->sinks[0].dma);
+
+	/* No sink has the size of the pages: the list stays, and so does the range. */
+	host.required_mask = DMA_BIT_MASK(32);
+	mr = t3_get_dma_mr(&pd->ibpd, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	mr->device = &dev->ibdev;
+	list = list_of(mr);
+	t3_dereg_mr(mr, NULL);
+	KUNIT_EXPECT_EQ(test, entry(list, 1), (u64)SZ_64M);
+	mr = make_mr(test);
+	KUNIT_EXPECT_NE(test, list_of(mr), list);
+	t3_dereg_mr(mr, NULL);
+	t3_pd_put_user(pd);
+}
+
 static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(each_registration_gets_a_new_key),
 	KUNIT_CASE(each_window_gets_a_random_key),
@@ -474,6 +892,15 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(region_is_charged_to_the_memcg),
 	KUNIT_CASE(failed_registration_releases_the_memory),
 	KUNIT_CASE(region_of_all_memory_needs_no_more_than_4_gib),
+	KUNIT_CASE(end_of_a_region_neutralises_its_list),
+	KUNIT_CASE(cost_of_a_registration),
+	KUNIT_CASE(shorter_list_leaves_no_entry_without_a_page),
+	KUNIT_CASE(failed_registration_neutralises_the_list),
+	KUNIT_CASE(range_stays_with_its_domain),
+	KUNIT_CASE(range_is_used_again_where_nothing_leaves_the_region),
+	KUNIT_CASE(kept_ranges_are_split_and_joined),
+	KUNIT_CASE(without_memory_for_a_sink_pages_are_smaller),
+	KUNIT_CASE(regions_of_the_kernel),
 	{}
 };
 

@@ -308,6 +308,21 @@ static void reset_qp_connects_again(struct kunit *test)
 	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
+/* From the RDMA_INIT to the last message of the card it may use page lists of the domain. */
+static void connected_qp_uses_its_domain(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, true);
+
+	KUNIT_EXPECT_FALSE(test, t3_pd_is_used(&pd));
+	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	KUNIT_EXPECT_EQ(test, connect(qp, T3_RTR_NONE), -EINVAL);
+	t3_qp_report(qp, T3_QPEV_LOST);
+	KUNIT_EXPECT_TRUE(test, t3_pd_is_used(&pd));
+	t3_qp_disconnected(qp);
+	KUNIT_EXPECT_FALSE(test, t3_pd_is_used(&pd));
+	t3_destroy_qp(&qp->ibqp, NULL);
+}
+
 static void query(struct t3_qp *qp, struct ib_qp_attr *attr)
 {
 	struct ib_qp_init_attr init;
@@ -527,6 +542,7 @@ static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(reset_without_a_purge_is_refused),
 	KUNIT_CASE(reset_keeps_the_doorbells_off),
 	KUNIT_CASE(reset_qp_connects_again),
+	KUNIT_CASE(connected_qp_uses_its_domain),
 	KUNIT_CASE(idle_qp_is_reported_in_init),
 	KUNIT_CASE(path_mtu_is_the_active_mtu_of_the_port),
 	KUNIT_CASE(rtr_with_an_infiniband_path_is_refused),

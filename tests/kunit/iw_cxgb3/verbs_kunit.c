@@ -80,8 +80,11 @@ static inline vm_fault_t insert_pfn(struct vm_area_struct *vma, unsigned long ad
 #pragma push_macro("pgprot_noncached")
 #undef pgprot_noncached
 #define pgprot_noncached(prot) uncached(prot)
+struct workqueue_struct *t3_workqueue;
+
 #include "quota.c"
 #include "rsc.c"
+#include "pbl.c"
 #include "verbs.c"
 #pragma pop_macro("pgprot_noncached")
 
@@ -286,7 +289,7 @@ static void protection_domain_is_charged_until_it_is_freed(struct kunit *test)
 {
 	static struct uverbs_attr_bundle bundle;
 	struct ib_udata *udata = &bundle.driver_udata;
-	struct t3_pd pd = {};
+	static struct t3_pd pd;
 	atomic_t *used;
 
 	open_device(test);

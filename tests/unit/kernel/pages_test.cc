@@ -300,6 +300,25 @@ TEST_F(Pinned, AnAddressWithAnotherOffsetInThePageIsRefused) {
     EXPECT_EQ(region(base, 0x40000, base + 0x10000), shift);
 }
 
+// What the card keeps of an old region may reach each byte of the pages, and not only the region.
+TEST_F(Pinned, WholePagesHaveNoByteThatIsNotPinned) {
+    host.frame = block(0x40000000);
+    const struct {
+        u64 at, len;
+        unsigned shift;
+        bool whole;
+    } rows[] = {
+        {0, 0x400000, 21, true},          {0x777, 0x400000 - 0x777, 21, true}, {0, 0x3f0000, 21, false},
+        {0x10000, 0x3f0000, 21, false},   {0, 0x10000, 16, true},              {0x10000, 0x10000, shift, true},
+        {0, PAGE_SIZE + 1, shift, true},
+    };
+    for (const auto& row : rows) {
+        t3_umem* umem = t3_umem_get(nullptr, base + row.at, row.len, true);
+        EXPECT_EQ(t3_umem_is_whole(umem, row.shift), row.whole) << row.at << " " << row.len;
+        t3_umem_put(umem);
+    }
+}
+
 // The page list has an entry for each page that is pinned, and no entry beyond.
 TEST_F(Pinned, ThePageListIsThatOfThePinnedPages) {
     for (const u64 at : {0x0, 0x1, 0xfff, 0x1000, 0x3fff, 0x4000, 0xffff, 0x12345}) {

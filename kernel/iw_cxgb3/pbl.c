@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Page lists of the regions of a protection domain.
+ *
+ * The card checks a region's TPT entry once for a receive, a message or a read response, and
+ * keeps {page size, offset, index of the page list entry, length} for the rest of it. So it may
+ * use a page list after the region has ended, until the connection has ended. t3_mr_unlist()
+ * therefore writes the address of a sink into each entry. Where the card still places data, it
+ * places it into the sink, and what it still sends are bytes of the sink.
+ *
+ * A protection domain has its own sinks, since data in a sink can be sent again: it may only
+ * reach QPs of the domain to which it was sent.
+ *
+ * The range of such a list stays with its domain while a QP of the domain is connected or a
+ * window exists ("user"). Another region of the domain may use it meanwhile. What the card has
+ * kept must then reach no byte but pinned memory of this region, and must write none that is
+ * pinned for reading only. So the pages of the new region are at least as large as those of the
+ * old one, they are pinned as a whole, and they are writable if the old ones were.
+ */
+#include <linux/slab.h>
+
+#include "iw_cxgb3.h"
+
+static void t3_pbl_free_range(struct t3_dev *dev, struct t3_quota *quota,
+			      struct t3_pbl_range *range)
+{
+	t3_pbl_free(dev, range->addr, range->bytes);
+	t3_quota_uncharge(quota, T3_QUOTA_PBL, range->bytes);
+	kfree(range);
+}
+
+/* With the mutex. No QP is connected, so the card uses none of the kept ranges. */
+static void t3_pd_free_kept(struct t3_dev *dev, struct t3_pd *pd)
+	__must_hold(&pd->mutex)
+{
+	struct t3_pbl_range *range, *tmp;
+
+	lockdep_assert_held(&pd->mutex);
+	list_for_each_entry_safe(range, tmp, &pd->kept, node)
+		t3_pbl_free_range(dev, pd->quota, range);
+	INIT_LIST_HEAD(&pd->kept);
+}
+
+/* A user that comes now cannot reach the kept ranges: their regions have no TPT entries. */
+static void t3_pd_release_work(struct work_struct *work)
+{
+	struct t3_pd *pd = container_of(work, struct t3_pd, release_work);
+
+	mutex_lock(&pd->mutex);
+	if (!t3_pd_is_used(pd))
+		t3_pd_free_kept(to_t3_dev(pd->ibpd.device), pd);
+	mutex_unlock(&pd->mutex);
+}
+
+void t3_pd_init(struct t3_pd *pd)
+{
+	mutex_init(&pd->mutex);
+	context_unsafe(INIT_LIST_HEAD(&pd->kept)); /* not published yet */
+	atomic_set(&pd->users, 0);
+	INIT_WORK(&pd->release_work, t3_pd_release_work);
+}
+
+/* The domain has no region, window or QP any more. */
+void t3_pd_close(struct t3_dev *dev, struct t3_pd *pd)
+{
+	unsigned int i;
+
+	WARN_ON(t3_pd_is_used(pd));
+	cancel_work_sync(&pd->release_work);
+	mutex_lock(&pd->mutex);
+	t3_pd_free_kept(dev, pd);
+	for (i = 0; i < ARRAY_SIZE(pd->sinks); i++)
+		t3_dma_free(dev, &pd->sinks[i]);
+	mutex_unlock(&pd->mutex);
+	mutex_destroy(&pd->mutex);
+}
+
+void t3_pd_put_user(struct t3_pd *pd)
+{
+	if (atomic_dec_and_test(&pd->users))
+		queue_work(t3_workqueue, &pd->release_work);
+}
+
+/* With the mutex. 0 if the domain has a sink of this page size. */
+static int t3_sink_make(struct t3_dev *dev, struct t3_pd *pd, unsigned int shift)
+	__must_hold(&pd->mutex)
+{
+	struct t3_dma *sink = &pd->sinks[shift - PAGE_SHIFT];
+	gfp_t gfp = t3_gfp(pd->ibpd.uobject);
+	int err;
+
+	lockdep_assert_held(&pd->mutex);
+	if (sink->page)
+		return 0;
+	if (shift > PAGE_SHIFT)
+		gfp |= __GFP_NORETRY;
+	err = t3_dma_alloc(dev, sink, 1UL << shift, gfp);
+	if (err)
+		return err;
+	/* Memory of an area for DMA may be aligned less. */
+	if (IS_ALIGNED(sink->dma, 1UL << shift))
+		return 0;
+	t3_dma_free(dev, sink);
+	return -ENOMEM;
+}
+
+unsigned int t3_sink_get(struct t3_dev *dev, struct t3_pd *pd, unsigned int shift,
+			 dma_addr_t *sink)
+{
+	mutex_lock(&pd->mutex);
+	while (shift >= PAGE_SHIFT && t3_sink_make(dev, pd, shift))
+		shift--;
+	if (shift >= PAGE_SHIFT)
+		*sink = pd->sinks[shift - PAGE_SHIFT].dma;
+	mutex_unlock(&pd->mutex);
+	return shift >= PAGE_SHIFT ? shift : 0;
+}
+
+/* With the mutex. The smallest kept range that the region may use, or NULL. */
+static struct t3_pbl_range *t3_pbl_find(const struct t3_pd *pd, const struct t3_pbl_range *want)
+	__must_hold(&pd->mutex)
+{
+	struct t3_pbl_range *range, *best = NULL;
+
+	lockdep_assert_held(&pd->mutex);
+	list_for_each_entry(range, &pd->kept, node) {
+		if (range->bytes < want->bytes || range->page_code > want->page_code)
+			continue;
+		if (range->writable && !want->writable)
+			continue;
+		if (!best || range->bytes < best->bytes)
+			best = range;
+	}
+	return best;
+}
+
+/* Take a range, or the first part of it, from those that the domain keeps. */
+static bool t3_pbl_take(struct t3_pd *pd, struct t3_pbl_range *want)
+{
+	struct t3_pbl_range *range;
+
+	mutex_lock(&pd->mutex);
+	range = t3_pbl_find(pd, want);
+	if (range) {
+		want->addr = range->addr;
+		range->addr += want->bytes;
+		range->bytes -= want->bytes;
+		if (!range->bytes) {
+			list_del(&range->node);
+			kfree(range);
+		}
+	}
+	mutex_unlock(&pd->mutex);
+	return range;
+}
+
+int t3_pbl_get(struct t3_dev *dev, struct t3_pd *pd, struct t3_pbl_range *want, bool whole)
+{
+	if (whole && t3_pbl_take(pd, want))
+		return 0;
+	if (t3_quota_charge(dev, pd->quota, T3_QUOTA_PBL, want->bytes, t3_pbl_total(dev)))
+		return -ENOMEM;
+	want->addr = t3_pbl_alloc(dev, want->bytes);
+	if (want->addr)
+		return 0;
+	t3_quota_uncharge(pd->quota, T3_QUOTA_PBL, want->bytes);
+	return -ENOMEM;
+}
+
+static bool t3_pbl_joins(const struct t3_pbl_range *a, const struct t3_pbl_range *b)
+{
+	return a->addr + a->bytes == b->addr && a->page_code == b->page_code &&
+	       a->writable == b->writable;
+}
+
+/* With the mutex. The list is in the order of addresses, and neighbours of one kind are joined. */
+static void t3_pbl_keep(struct t3_pd *pd, struct t3_pbl_range *range)
+	__must_hold(&pd->mutex)
+{
+	struct t3_pbl_range *prev, *next;
+
+	lockdep_assert_held(&pd->mutex);
+	list_for_each_entry(next, &pd->kept, node)
+		if (next->addr > range->addr)
+			break;
+	list_add_tail(&range->node, &next->node);
+	if (!list_is_last(&range->node, &pd->kept) && t3_pbl_joins(range, next)) {
+		range->bytes += next->bytes;
+		list_del(&next->node);
+		kfree(next);
+	}
+	if (list_is_first(&range->node, &pd->kept))
+		return;
+	prev = list_prev_entry(range, node);
+	if (t3_pbl_joins(prev, range)) {
+		prev->bytes += range->bytes;
+		list_del(&range->node);
+		kfree(range);
+	}
+}
+
+void t3_pbl_put(struct t3_dev *dev, struct t3_pd *pd, struct t3_pbl_range *range)
+{
+	mutex_lock(&pd->mutex);
+	if (t3_pd_is_used(pd))
+		t3_pbl_keep(pd, range);
+	else
+		t3_pbl_free_range(dev, pd->quota, range);
+	mutex_unlock(&pd->mutex);
+}
