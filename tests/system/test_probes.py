@@ -92,7 +92,7 @@ IN_EVERY_RUN = {"G10", "G45", "G49"}
 
 
 @pytest.mark.parametrize("point", [pytest.param(point, marks=() if point in IN_EVERY_RUN else pytest.mark.long)
-                                   for point in guesses.with_knob() if point != "G12"])
+                                   for point in guesses.with_probe() if point != "G12"])
 def test_the_probe_notices_the_other_answer(pair, point):
     with guess(pair, point):
         assert probe(pair, [point])[point]["result"] == "other"

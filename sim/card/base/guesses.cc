@@ -46,6 +46,13 @@ constexpr Guesses::Row table[] = {
     {46, "RDMA_TERMINATE comes before its event", "after it"},
     {49, "each FPDU is one TCP segment", "it is cut into two"},
     {50, "the TCP options are MSS and window scale", "MSS only"},
+    {55, "an entry of a page list is read for each transfer",
+     "the old one is used until the next memory write"},
+    {56, "a bind's page list is that of its region", "any page list and page size"},
+    {57, "a window needs its region", "it does not"},
+    {58, "a receive of form B stays in its region", "it may use any page list and page size"},
+    {59, "a memory write in a queue pair's ring is refused", "it is executed"},
+    {60, "an entry can refuse its invalidation by the peer", "it cannot"},
 };
 
 std::string joined(auto&& items) {

@@ -4,6 +4,9 @@
 // and MODIFY_QP on a control queue, which creates the egress context of that ring: docs/hw/mr.md 10 and what
 // follows it.
 #include "sim/card/rnic/rnic.hh"
+
+#include <utility>
+
 #include "sim/core/log.hh"
 #include "sim/hw/sge.hh"
 
@@ -74,24 +77,40 @@ void Rnic::run_control_qp() {
             return;
         if (probe_) [[unlikely]]
             record_slot(hw::control_qp, RecordHead::none, slot);
-        memory_write(hw::load<hw::BypassWr>(slot));
+        control_slot(hw::load<hw::BypassWr>(slot));
     }
     parts_.events.cancel(control_resume_);
     control_resume_ = parts_.events.after(0, [this] { run_control_qp(); });
 }
 
-/// Reports a bad command and skips it: all connections depend on the ring of the control QP.
-void Rnic::memory_write(const hw::BypassWr& wr) {
-    ++count_wrs_;
+/// A write takes effect at once, or, for a page list, with the next write [guess G55].
+bool Rnic::write_memory(std::uint32_t addr, Bytes data) {
+    if (const auto late = std::exchange(late_list_, std::nullopt))
+        (void)parts_.memory.pmrx_write(late->first, late->second);
+    const CardMemory::Region pbl = parts_.memory.pbl();
+    if (guesses_.other(55) && addr >= pbl.base && addr <= pbl.limit) {
+        late_list_.emplace(addr, Buffer(data.begin(), data.end()));
+        return true;
+    }
+    return parts_.memory.pmrx_write(addr, data);
+}
+
+/// False: the command is not valid.
+bool Rnic::memory_write(const hw::BypassWr& wr) {
     const unsigned units = bits(wr.size, 31, 28);
     const unsigned command_flits = 1 + units * (hw::BypassWr::unit / hw::flit);
     const std::uint64_t to = std::uint64_t{bits(wr.command, 26, 0)} * hw::BypassWr::unit;
-    const bool good = wr.header.opcode() == hw::WrOpcode::bypass &&
-                      bits(wr.command, 31, 28) == hw::BypassWr::memory_write && units >= 1 &&
-                      units <= hw::BypassWr::max_units && bits(wr.size, 7, 0) == command_flits &&
-                      wr.header.flits() == 2 + command_flits && to <= UINT32_MAX &&
-                      parts_.memory.pmrx_write(static_cast<std::uint32_t>(to),
-                                               Bytes(wr.data).first(units * hw::BypassWr::unit));
+    return wr.header.opcode() == hw::WrOpcode::bypass &&
+           bits(wr.command, 31, 28) == hw::BypassWr::memory_write && units >= 1 &&
+           units <= hw::BypassWr::max_units && bits(wr.size, 7, 0) == command_flits &&
+           wr.header.flits() == 2 + command_flits && to <= UINT32_MAX &&
+           write_memory(static_cast<std::uint32_t>(to), Bytes(wr.data).first(units * hw::BypassWr::unit));
+}
+
+/// Reports a bad command and skips it: all connections depend on the ring of the control QP.
+void Rnic::control_slot(const hw::BypassWr& wr) {
+    ++count_wrs_;
+    const bool good = memory_write(wr);
     if (!good) {
         ++count_malformed_;
         rlog.warn("control QP: bad memory write, command {:#x} {:#x}", std::uint32_t{wr.command},

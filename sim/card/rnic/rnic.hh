@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/card/base/faults.hh"
@@ -120,7 +122,7 @@ private:
     [[nodiscard]] hw::Status gather(const OutMessage& message, MutableBytes to) const;
 
     // wr.cc: one function per work request
-    static const WrRow* wr_row(hw::WrOpcode opcode);
+    [[nodiscard]] const WrRow* wr_row(hw::WrOpcode opcode) const;
     hw::Status wr_send(Qp& qp, Bytes slot);
     hw::Status wr_write(Qp& qp, Bytes slot);
     hw::Status wr_read(Qp& qp, Bytes slot);
@@ -128,6 +130,7 @@ private:
     hw::Status wr_local_inv(Qp& qp, Bytes slot);
     hw::Status wr_fast_register(Qp& qp, Bytes slot);
     hw::Status wr_bind(Qp& qp, Bytes slot);
+    hw::Status wr_bypass(Qp& qp, Bytes slot);
     [[nodiscard]] hw::Status take_payload(const Qp& qp, std::uint32_t plen, std::uint32_t num_sge,
                                           const hw::Sge* sge, const std::uint8_t* inline_data,
                                           OutMessage* message) const;
@@ -152,13 +155,17 @@ private:
 
     // control_qp.cc
     void run_control_qp();
-    void memory_write(const hw::BypassWr& wr);
+    void control_slot(const hw::BypassWr& wr);
+    bool memory_write(const hw::BypassWr& wr);
+    bool write_memory(std::uint32_t addr, Bytes data);
 
     Parts parts_;
     Host* host_; ///< parts_.host, or a wrapper of it
     Probe probe_;
     const Guesses& guesses_;
     Tpt tpt_;
+    /// The other answer to G55: the last write of a page list, which has no effect yet.
+    std::optional<std::pair<std::uint32_t, Buffer>> late_list_;
     EventQueue::Id control_resume_;
     std::deque<Tid> run_queue_;        ///< connections whose QP has more work than one event does
     EventQueue::Repeated run_event_;   ///< scheduled while run_queue_ is not empty

@@ -50,7 +50,8 @@ Status resolve_bus_address(Tpt& tpt, const Protection& prot, const hw::Sge& sge,
     return Status::success;
 }
 
-/// Form B: TO is an offset in the page of the PBL index. Returns the TO of form A [guess G16].
+/// Form B: TO is an offset in the page of the PBL index, which is one of the region [guess G58]. Returns
+/// the TO of form A [guess G16].
 std::uint64_t virtual_address(const hw::TptEntry& region, std::uint64_t to, std::uint32_t pbl) {
     const std::uint64_t page = std::uint64_t{1} << region.page_shift();
     const std::uint64_t pages = (first_offset(region) + region.length + page - 1) >> region.page_shift();
@@ -59,6 +60,11 @@ std::uint64_t virtual_address(const hw::TptEntry& region, std::uint64_t to, std:
     const std::uint64_t start = region.va_based() ? std::uint64_t{region.va} : 0;
     return start - first_offset(region) + (std::uint64_t{pbl - region.pbl_index()} << region.page_shift()) +
            to;
+}
+
+/// The other answer to G58: an index and an offset in a page make it form B.
+bool is_anywhere(const hw::Sge& sge, std::uint32_t pbl, std::uint8_t page_code) {
+    return pbl != 0 && page_code <= scratch_code && sge.to >> (12 + page_code) == 0;
 }
 
 } // namespace
@@ -70,7 +76,7 @@ std::uint64_t Rqe::length() const {
     return sum;
 }
 
-Status resolve_receive(Tpt& tpt, const Protection& prot, const hw::ReceiveWr& wr, Rqe* rqe, bool form_b) {
+Status resolve_receive(Tpt& tpt, const Protection& prot, const hw::ReceiveWr& wr, Rqe* rqe, FormB form_b) {
     *rqe = {};
     for (unsigned i = 0; i < wr.num_sge; ++i) {
         const hw::Sge& sge = wr.sge[i];
@@ -81,9 +87,15 @@ Status resolve_receive(Tpt& tpt, const Protection& prot, const hw::ReceiveWr& wr
             status = resolve_bus_address(tpt, prot, sge, wr.pbl_addr[i], &rqe->part[i]);
         } else {
             const hw::TptEntry* region = tpt.find(sge.stag);
-            const std::uint64_t to =
-                region && form_b ? virtual_address(*region, sge.to, wr.pbl_addr[i]) : sge.to;
-            status = tpt.check(prot, region, to, sge.length, local_write, &rqe->part[i]);
+            if (region && form_b == FormB::anywhere && is_anywhere(sge, wr.pbl_addr[i], wr.page_code[i])) {
+                status = tpt.check(prot, region, region->va, 0, local_write, &rqe->part[i]);
+                rqe->part[i] = {false, wr.pbl_addr[i], 12U + wr.page_code[i], sge.to, sge.length};
+            } else {
+                const std::uint64_t to = region && form_b != FormB::none
+                                             ? virtual_address(*region, sge.to, wr.pbl_addr[i])
+                                             : sge.to;
+                status = tpt.check(prot, region, to, sge.length, local_write, &rqe->part[i]);
+            }
         }
         if (status != Status::success)
             return status;

@@ -18,9 +18,15 @@ struct Rqe {
 
 constexpr std::size_t rqe_size = 64;
 
-/// Forms A, B and C of docs/hw/wr.md 7. Without @p form_b all of B are A [guess G16].
+/// What form B of a receive names (docs/hw/wr.md 7).
+enum class FormB : std::uint8_t {
+    in_region, ///< a page of the region
+    anywhere,  ///< any page list and page size: another answer to G58
+    none,      ///< form B is form A: another answer to G16
+};
+
 [[nodiscard]] hw::Status resolve_receive(Tpt& tpt, const Protection& prot, const hw::ReceiveWr& wr, Rqe* rqe,
-                                         bool form_b = true);
+                                         FormB form_b = FormB::in_region);
 
 /// Order of the words of an SGE.
 enum class RqeLayout : std::uint8_t { modelled, other };

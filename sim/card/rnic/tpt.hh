@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "sim/card/base/faults.hh"
+#include "sim/card/base/guesses.hh"
 #include "sim/card/engines.hh"
 #include "sim/card/state.hh"
 #include "sim/hw/cqe.hh"
@@ -75,7 +76,8 @@ enum Rights : unsigned {
 class Tpt {
 public:
     /// @p ecc_error: fault of an access, applied after its entry has been found.
-    Tpt(CardMemory& memory, CountedFault& ecc_error) : memory_(memory), ecc_error_(ecc_error) {}
+    Tpt(CardMemory& memory, CountedFault& ecc_error, const Guesses& guesses)
+        : memory_(memory), ecc_error_(ecc_error), guesses_(guesses) {}
 
     /// Checks an access to [to, to + length) of a registered STag, in the order of docs/hw/mr.md 9.
     [[nodiscard]] hw::Status check(const Protection& prot, std::uint32_t stag, std::uint64_t to,
@@ -110,6 +112,7 @@ private:
 
     CardMemory& memory_;
     CountedFault& ecc_error_;
+    const Guesses& guesses_;
 };
 
 /// Offset of the region or window in its first page.

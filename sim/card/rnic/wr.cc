@@ -30,8 +30,9 @@ bool is_send(RdmaOp op) {
 
 } // namespace
 
-const Rnic::WrRow* Rnic::wr_row(WrOpcode opcode) {
-    // RDMA_INIT, MODIFY_QP and especially BYPASS (it writes card memory) are not allowed in a QP's ring.
+const Rnic::WrRow* Rnic::wr_row(WrOpcode opcode) const {
+    // RDMA_INIT, MODIFY_QP and especially BYPASS (it writes card memory) are not allowed in a QP's ring
+    // [guess G59].
     static constexpr WrRow rows[] = {
         {WrOpcode::send, true, false, RdmaOp::send, &Rnic::wr_send},
         {WrOpcode::rdma_write, true, false, RdmaOp::write, &Rnic::wr_write},
@@ -40,7 +41,10 @@ const Rnic::WrRow* Rnic::wr_row(WrOpcode opcode) {
         {WrOpcode::bind_mw, true, true, RdmaOp::bind_mw, &Rnic::wr_bind},
         {WrOpcode::fast_register, true, true, RdmaOp::fast_register, &Rnic::wr_fast_register},
         {WrOpcode::local_inv, true, true, RdmaOp::local_inv, &Rnic::wr_local_inv},
+        {WrOpcode::bypass, true, true, RdmaOp::bypass, &Rnic::wr_bypass},
     };
+    if (opcode == WrOpcode::bypass && !guesses_.other(59))
+        return nullptr;
     const auto* row = std::find_if(std::begin(rows), std::end(rows),
                                    [opcode](const WrRow& r) { return r.opcode == opcode; });
     return row == std::end(rows) ? nullptr : row;
@@ -140,8 +144,10 @@ Status Rnic::wr_receive(Qp& qp, Bytes slot) {
     if (qp.rqes_posted - qp.rqes_used >= qp.init.rq_size - 1)
         return Status::rqe_bounds;
     Rqe rqe;
-    if (const Status status = resolve_receive(tpt_, qp.prot, wr, &rqe, !guesses_.other(16));
-        status != Status::success) {
+    const FormB form_b = guesses_.other(16)   ? FormB::none
+                         : guesses_.other(58) ? FormB::anywhere
+                                              : FormB::in_region;
+    if (const Status status = resolve_receive(tpt_, qp.prot, wr, &rqe, form_b); status != Status::success) {
         if (!guesses_.other(17)) // [guess G17]
             return status;
         qp.bad_receives[qp.rqes_posted] = status;
@@ -158,6 +164,11 @@ Status Rnic::wr_local_inv(Qp& qp, Bytes slot) {
     if (length_of(wr) != 3)
         return Status::internal;
     return tpt_.invalidate(qp.prot, wr.stag, Tpt::Invalidator::local);
+}
+
+/// Only with the other answer to G59.
+Status Rnic::wr_bypass(Qp&, Bytes slot) {
+    return memory_write(hw::load<hw::BypassWr>(slot)) ? Status::success : Status::internal;
 }
 
 Status Rnic::wr_fast_register(Qp& qp, Bytes slot) {

@@ -35,7 +35,7 @@ protected:
     FakeMemory memory;
     Counters counters;
     Faults faults{counters};
-    Tpt tpt{memory, faults.tpt_entry};
+    Tpt tpt{memory, faults.tpt_entry, faults.guesses};
     Protection who{.qp = 0x21, .pd = 1, .caps = 0x1f};
 };
 
@@ -322,10 +322,25 @@ TEST_F(Bind, Refuses) {
     EXPECT_EQ(run(wr::bind(0, stag, window, va, 1, 0x20)), Status::pd_mismatch);
 }
 
+TEST_F(Bind, OtherAnswersCheckLess) {
+    faults.guesses.set("G56=other");
+    EXPECT_EQ(run(wr::bind(0, stag, window, va, 1, 0x1000)), Status::success) << "any page list";
+    Extent extent;
+    ASSERT_EQ(tpt.check(who, window, va, 1, remote_write, &extent), Status::success);
+    EXPECT_EQ(extent.pbl, 0x1000U);
+    put(stag, Words(8));
+    EXPECT_EQ(tpt.check(who, window, va, 1, remote_write, &extent), Status::invalid_stag);
+    faults.guesses.set("G57=other");
+    EXPECT_EQ(tpt.check(who, window, va, 1, remote_write, &extent), Status::success) << "no region";
+    put(stag, with(1, 0xfc000000));
+    faults.guesses.set("G60=other");
+    EXPECT_EQ(tpt.invalidate(who, stag, Tpt::Invalidator::remote), Status::success);
+}
+
 class Receives : public TptTest {
 protected:
-    Status run(const Words& words) {
-        return resolve_receive(tpt, who, hw::load<hw::ReceiveWr>(Node::pack(words)), &rqe);
+    Status run(const Words& words, FormB form_b = FormB::in_region) {
+        return resolve_receive(tpt, who, hw::load<hw::ReceiveWr>(Node::pack(words)), &rqe, form_b);
     }
     void SetUp() override { put(stag, good); }
     Rqe rqe;
@@ -350,6 +365,9 @@ TEST_F(Receives, FormBStaysInTheRegion) {
     EXPECT_EQ(run(wr::receive({{stag, 0x678, 1}}, {0x22})), Status::bounds);
     // An index outside the region's pages makes it form A, and that address is outside too.
     EXPECT_EQ(run(wr::receive({{stag, 0x678, 1}}, {0x23})), Status::bounds);
+    ASSERT_EQ(run(wr::receive({{stag, 0x678, 1}}, {0x23}), FormB::anywhere), Status::success);
+    EXPECT_EQ(rqe.part[0].pbl, 0x23U);
+    EXPECT_EQ(run(wr::receive({{stag, 0x678, 1}}, {0x22}), FormB::none), Status::bounds);
 }
 
 TEST_F(Receives, FormCMakesAPageListInItsScratch) {

@@ -345,7 +345,7 @@ Answer negative_advice(Case& c) {
 // REG_MR by write(), since libibverbs hides the page list's index.
 class RawRegion {
 public:
-    RawRegion(ibv_pd* pd, void* memory, size_t size) : context_(pd->context) {
+    RawRegion(ibv_pd* pd, void* memory, size_t size, int access = local) : context_(pd->context) {
         struct {
             ib_uverbs_cmd_hdr header;
             ib_uverbs_reg_mr command;
@@ -358,7 +358,7 @@ public:
         request.command.start = request.command.hca_va = reinterpret_cast<uintptr_t>(memory);
         request.command.length = size;
         request.command.pd_handle = pd->handle;
-        request.command.access_flags = local;
+        request.command.access_flags = static_cast<uint32_t>(access);
         if (write(context_->cmd_fd, &request, sizeof(request)) != static_cast<ssize_t>(sizeof(request)))
             throw NotObserved{std::string("REG_MR by write(): ") + std::strerror(errno)};
         ib_uverbs_reg_mr_resp core;
@@ -418,6 +418,117 @@ Answer form_of_a_receive(Case& c) {
     const auto errors = card.error_statuses(trace);
     return {false, text("a receive with a page list index is refused, status %#x",
                         errors.empty() ? 0 : errors.front())};
+}
+
+// Two regions of a page each: the receive names the first one and the page list of the second one.
+Answer region_of_a_receive(Case& c) {
+    constexpr size_t size = 4096, at = 64;
+    Trace trace;
+    Connection card(c.peer, c.address, c.port);
+    Region named(card.pd(), size, local), listed(card.pd(), size, local); // only for their memory
+    RawRegion first(card.pd(), named.bytes(), size), second(card.pd(), listed.bytes(), size);
+    t3_wr_recv wr{};
+    wr.num_sge = to_be32(1);
+    wr.pbl_addr[0] = to_be32(second.page_list);
+    wr.sge[0] = {to_be32(first.stag), to_be32(at), to_be64(at)};
+    card.put(&wr, 13, T3_WR_OP_RECV, T3_WR_F_COMPLETION);
+    card.connect();
+    c.peer.send(message(1, pattern(at)));
+    if (card.receives().next(2 * quiet_ms))
+        return {false, listed.holds(pattern(at), at)
+                           ? "a receive reaches a page list that is not its region's"
+                           : "a receive with another region's page list is accepted"};
+    return {true, text("a receive with another region's page list is refused, status %#x",
+                       card.expect_error(trace))};
+}
+
+// A window of type 1. Throws NotObserved if the driver refuses it.
+class Window {
+public:
+    explicit Window(ibv_pd* pd) : mw_(ibv_alloc_mw(pd, IBV_MW_TYPE_1)) {
+        if (!mw_)
+            throw NotObserved{std::string("no memory window (parameter memory_windows of iw_cxgb3): ") +
+                              std::strerror(errno)};
+    }
+    ~Window() { ibv_dealloc_mw(mw_); }
+    Window(const Window&) = delete;
+    Window& operator=(const Window&) = delete;
+
+    uint32_t stag() const { return mw_->rkey; }
+
+private:
+    ibv_mw* mw_;
+};
+
+// Binds 64 bytes at the start of the region, with the page list entry this far behind the right one. Returns
+// whether it succeeded.
+bool bind_window(Connection& card, const Window& window, const RawRegion& region, uint64_t address,
+                 uint32_t skip) {
+    t3_wr_bind_mw wr{};
+    wr.type = 1;
+    wr.perms = T3_PERM_REMOTE_WRITE;
+    wr.mr_stag = to_be32(region.stag);
+    wr.mw_stag = to_be32(window.stag());
+    wr.mw_len = to_be32(64);
+    wr.mw_va = to_be64(address);
+    wr.mr_pbl_addr = to_be32(region.page_list + skip);
+    card.post(&wr, 6, T3_WR_OP_BIND_MW, T3_WR_F_COMPLETION);
+    return card.sends().next(2 * quiet_ms).has_value();
+}
+
+constexpr int bindable = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
+
+Answer page_list_of_a_bind(Case& c) {
+    Trace trace;
+    Connection card(c.peer, c.address, c.port);
+    Region memory(card.pd(), 2 * 4096, local); // only for its memory
+    RawRegion region(card.pd(), memory.bytes(), 2 * 4096, bindable);
+    Window window(card.pd());
+    card.connect();
+    if (bind_window(card, window, region, memory.address(), 1))
+        return {false, "a bind with a page list entry that is not the address's is accepted"};
+    return {true, text("a bind with a page list entry that is not the address's is refused, status %#x",
+                       card.expect_error(trace))};
+}
+
+Answer region_of_a_window(Case& c) {
+    Trace trace;
+    Connection card(c.peer, c.address, c.port);
+    Region memory(card.pd(), 4096, local), inbox(card.pd(), 64, local);
+    std::optional<RawRegion> region;
+    region.emplace(card.pd(), memory.bytes(), 4096, bindable);
+    Window window(card.pd());
+    card.put_receive(inbox, 64);
+    card.connect();
+    if (!bind_window(card, window, *region, memory.address(), 0))
+        throw NotObserved{text("the window cannot be bound, status %#x", card.expect_error(trace))};
+    region.reset();
+    Segment write;
+    write.opcode = RDMAP_WRITE;
+    write.stag = window.stag();
+    write.to = memory.address();
+    write.payload = pattern(8);
+    c.peer.send(write);
+    c.peer.send(message(1));
+    if (card.receives().next(2 * quiet_ms))
+        return {false, "a window is used after the end of its region"};
+    return {true, text("a window ends with its region, status %#x", card.expect_error(trace))};
+}
+
+Answer invalidation_by_the_peer(Case& c) {
+    Trace trace;
+    Connection card(c.peer, c.address, c.port);
+    Region region(card.pd(), 64, local);
+    card.put_receive(region, 64);
+    card.connect();
+    Segment send = message(1);
+    send.opcode = RDMAP_SEND_INV;
+    send.stag = region.stag();
+    c.peer.send(send);
+    if (card.receives().next(2 * quiet_ms))
+        return {false, "the peer invalidates a region that refuses it"};
+    return {true, text("the peer cannot invalidate a region that refuses it, status %#x",
+                       card.expect_error(trace))};
 }
 
 Answer check_of_a_receive(Case& c) {
@@ -934,6 +1045,26 @@ Answer long_inline(Case& c) {
     return {status == T3_STATUS_INTERNAL, text("%u bytes of inline data have status %#x", length, status)};
 }
 
+// Zeroes for entry 0 of the TPT, which is always zero.
+Answer memory_write_in_a_ring(Case& c) {
+    constexpr uint32_t size = 0x12a48;
+    const CardMemory memory(interface_to(c.address));
+    Trace trace;
+    Connection card(c.peer, c.address, c.port);
+    Region region(card.pd(), size, local);
+    const auto tpt = find_entry(memory, region, size);
+    card.connect();
+    t3_wr_bypass wr{};
+    wr.cmd_addr = to_be32(T3_MEM_CMD_WRITE << 28 | tpt.base / T3_MEM_UNIT);
+    wr.cmd_len = to_be32(1U << 28 | 5);
+    card.post(&wr, 7, T3_WR_OP_BYPASS, T3_WR_F_COMPLETION);
+    if (card.sends().next(2 * quiet_ms))
+        return {false, "a memory write in the ring of a queue pair is executed"};
+    const unsigned status = card.expect_error(trace, 2000);
+    return {status == T3_STATUS_INTERNAL,
+            text("a memory write in the ring of a queue pair has status %#x", status)};
+}
+
 struct Point {
     unsigned number;
     Answer (*ask)(Case&);
@@ -971,8 +1102,13 @@ constexpr Point points[] = {
     {46, order_of_terminate},
     {49, segment_of_an_fpdu},
     {50, options_of_tcp},
+    {56, page_list_of_a_bind},
+    {57, region_of_a_window},
+    {58, region_of_a_receive},
+    {60, invalidation_by_the_peer},
     {30, two_slots},
     {33, long_inline},
+    {59, memory_write_in_a_ring},
     {12, copies_of_an_abort}, // our driver needs the second copy; without it RDMA is down afterwards
 };
 
