@@ -708,7 +708,8 @@ void t3_cq_notify(struct t3_cq *cq);
 void t3_cq_notify_later(struct t3_cq *cq);
 void t3_cq_written(struct t3_cq *cq);
 
-/* mr.c, for posting */
+/* mr.c; the functions are for posting */
+extern bool t3_memory_windows;
 int t3_mr_fastreg(struct ib_mr *ibmr, u32 key, int access, struct t3_fastreg *fr);
 void t3_mr_fastreg_posted(struct t3_dev *dev, struct ib_mr *ibmr, const struct t3_fastreg *fr);
 int t3_mr_resolve(struct t3_dev *dev, struct t3_host_sge *sge, u8 *page_code, u32 *pbl_index);

@@ -9,6 +9,7 @@
  * unpinned.
  */
 #include <linux/dma-mapping.h>
+#include <linux/module.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <rdma/iter.h>
@@ -493,6 +494,17 @@ static int t3_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 
 /* --- windows ---------------------------------------------------------------- */
 
+/*
+ * The request that binds a window names a page list and a page size, and a process writes it
+ * into its ring itself. If the card does not compare them with the region (guess G56), each
+ * process with a window can reach all memory. So QPs may bind only if the administrator trusts
+ * the card, or all processes.
+ */
+bool t3_memory_windows;
+module_param_named(memory_windows, t3_memory_windows, bool, 0644);
+MODULE_PARM_DESC(memory_windows,
+		 "processes may use memory windows (default N): safe only with a card whose t3accept report has G56 as modelled");
+
 /* A window is bound by a request in a QP's ring. There is no kernel verb for that. */
 static int t3_alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 {
@@ -506,6 +518,11 @@ static int t3_alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 
 	if (mw->type != IB_MW_TYPE_1)
 		return -EOPNOTSUPP;
+	if (!t3_memory_windows) {
+		ibdev_dbg(&dev->ibdev,
+			  "memory windows are off (module parameter memory_windows)\n");
+		return -EOPNOTSUPP;
+	}
 	err = t3_udata_empty(udata);
 	if (err)
 		return err;

@@ -404,7 +404,7 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
  */
 static u8 t3_qp_caps(const struct t3_qp *qp)
 {
-	u8 caps = T3_QPCAP_BIND;
+	u8 caps = t3_memory_windows ? T3_QPCAP_BIND : 0;
 
 	lockdep_assert_held(&qp->lock);
 	if (!qp->access || qp->access & IB_ACCESS_REMOTE_READ)

@@ -32,7 +32,11 @@ static int t3_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->hw_ver = dev->tdev->type;
 	attr->vendor_id = dev->pdev->vendor;
 	attr->vendor_part_id = dev->pdev->device;
-	attr->device_cap_flags = IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_MGT_EXTENSIONS;
+	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS;
+	if (t3_memory_windows) {
+		attr->device_cap_flags |= IB_DEVICE_MEM_WINDOW;
+		attr->max_mw = dev->stags.max - dev->stags.min + 1;
+	}
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
 	attr->page_size_cap = T3_MR_PAGE_SIZES;
 	attr->max_mr_size = U32_MAX;
@@ -46,7 +50,6 @@ static int t3_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_cq = dev->cq_ids.max - dev->cq_ids.min + 1;
 	attr->max_cqe = T3_MAX_CQE;
 	attr->max_mr = dev->stags.max - dev->stags.min + 1;
-	attr->max_mw = attr->max_mr;
 	attr->max_pd = dev->pd_ids.max - dev->pd_ids.min + 1;
 	attr->max_fast_reg_page_list_len = T3_MAX_FASTREG_PAGES;
 	attr->atomic_cap = IB_ATOMIC_NONE;

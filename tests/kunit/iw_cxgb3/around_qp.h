@@ -61,6 +61,7 @@ static struct t3_qp_transition fsm_lookup(enum t3_qp_state from, enum t3_qp_even
 #include "cq.c"
 
 struct workqueue_struct *t3_workqueue;
+bool t3_memory_windows;
 
 /* Another thread resets this QP, and finishes between two lookups in the table. */
 static struct {

@@ -188,6 +188,7 @@ static int mr_init(struct kunit *test)
 	host.next_dma = SZ_16M;
 	host.max_sink = SZ_2M;
 	requests = 0;
+	t3_memory_windows = true;
 	write_error = 0;
 	writes_before_error = 0;
 	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
@@ -300,6 +301,18 @@ static void each_window_gets_a_random_key(struct kunit *test)
 		t3_dealloc_mw(&mw.ibmw);
 	}
 	KUNIT_EXPECT_GT(test, distinct(used), 32U);
+}
+
+/* A process could bind a window to any page list (guess G56). */
+static void windows_are_off_unless_the_administrator_allows_them(struct kunit *test)
+{
+	struct t3_mw mw = make_window();
+
+	t3_memory_windows = false;
+	KUNIT_EXPECT_EQ(test, t3_alloc_mw(&mw.ibmw, NULL), -EOPNOTSUPP);
+	t3_memory_windows = true;
+	KUNIT_EXPECT_EQ(test, t3_alloc_mw(&mw.ibmw, NULL), 0);
+	t3_dealloc_mw(&mw.ibmw);
 }
 
 /* Kernel consumers increment the key before each fast registration. */
@@ -883,6 +896,7 @@ static void regions_of_the_kernel(struct kunit *test)
 static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(each_registration_gets_a_new_key),
 	KUNIT_CASE(each_window_gets_a_random_key),
+	KUNIT_CASE(windows_are_off_unless_the_administrator_allows_them),
 	KUNIT_CASE(fast_registration_key_is_recorded),
 	KUNIT_CASE(receive_names_the_pages_of_its_region),
 	KUNIT_CASE(regions_and_windows_are_charged),

@@ -81,6 +81,7 @@ static inline vm_fault_t insert_pfn(struct vm_area_struct *vma, unsigned long ad
 #undef pgprot_noncached
 #define pgprot_noncached(prot) uncached(prot)
 struct workqueue_struct *t3_workqueue;
+bool t3_memory_windows;
 
 #include "quota.c"
 #include "rsc.c"

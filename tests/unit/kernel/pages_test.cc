@@ -308,8 +308,9 @@ TEST_F(Pinned, WholePagesHaveNoByteThatIsNotPinned) {
         unsigned shift;
         bool whole;
     } rows[] = {
-        {0, 0x400000, 21, true},          {0x777, 0x400000 - 0x777, 21, true}, {0, 0x3f0000, 21, false},
-        {0x10000, 0x3f0000, 21, false},   {0, 0x10000, 16, true},              {0x10000, 0x10000, shift, true},
+        {0, 0x400000, 21, true},         {0x777, 0x400000 - 0x777, 21, true},
+        {0, 0x3f0000, 21, false},        {0x10000, 0x3f0000, 21, false},
+        {0, 0x10000, 16, true},          {0x10000, 0x10000, shift, true},
         {0, PAGE_SIZE + 1, shift, true},
     };
     for (const auto& row : rows) {

@@ -50,8 +50,13 @@ def address(network: int, guest: int) -> str:
     return f"10.0.{network}.{guest + 1}"
 
 
+# Programs of tests use memory windows, which are off by default.
+PARAMETERS = {"iw_cxgb3": "memory_windows=1"}
+
+
 def load_module(name: str, parameters: str = "") -> str:
     """A shell script that loads a module of ours with its dependencies, or one of the kernel's."""
+    parameters = parameters or PARAMETERS.get(name, "")
     return f"""set -e
         if [ -e {MODULES}/{name}.ko ]; then
             for needed in $(modinfo -F depends {MODULES}/{name}.ko | tr , ' '); do
