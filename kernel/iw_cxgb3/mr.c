@@ -249,6 +249,7 @@ static struct ib_mr *t3_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64
 	mr->tpt.pdid = to_t3_pd(pd)->id;
 	mr->tpt.type = T3_TPT_TYPE_MR;
 	mr->tpt.perms = t3_perms(access);
+	mr->tpt.fixed = true;
 	mr->tpt.usable = true;
 	mr->tpt.len = length;
 	mr->tpt.va = virt;
@@ -313,6 +314,7 @@ static struct ib_mr *t3_get_dma_mr(struct ib_pd *pd, int access)
 	mr->tpt.pdid = to_t3_pd(pd)->id;
 	mr->tpt.type = T3_TPT_TYPE_MR;
 	mr->tpt.perms = t3_perms(access);
+	mr->tpt.fixed = true;
 	mr->tpt.usable = true;
 	mr->tpt.len = U32_MAX;
 	for (i = 0; i < PAGES; i++)
@@ -512,6 +514,7 @@ static int t3_alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 	struct t3_tpt tpt = {
 		.pdid = to_t3_pd(mw->pd)->id,
 		.type = T3_TPT_TYPE_MW,
+		.fixed = true,
 	};
 	struct t3_pd *pd = to_t3_pd(mw->pd);
 	int err;

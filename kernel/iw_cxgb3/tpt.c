@@ -17,6 +17,7 @@ void t3_tpt_build(struct t3_tpt_entry *entry, const struct t3_tpt *tpt)
 					     FIELD_PREP(T3_TPT_PDID, tpt->pdid));
 	entry->flags_pagesize_qpid = cpu_to_be32(FIELD_PREP(T3_TPT_PERMS, tpt->perms & 0xf) |
 						 T3_TPT_VA_BASED |
+						 (tpt->fixed ? T3_TPT_RI_DISABLE : 0) |
 						 (tpt->perms & T3_PERM_BIND ?
 							T3_TPT_BIND_ENABLE : 0) |
 						 FIELD_PREP(T3_TPT_PAGE_CODE, tpt->page_code));

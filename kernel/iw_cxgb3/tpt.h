@@ -15,6 +15,7 @@ struct t3_tpt {
 	u8 type;		/* T3_TPT_TYPE_* */
 	u8 perms;		/* T3_PERM_* */
 	u8 page_code;
+	bool fixed;		/* a peer cannot invalidate it */
 	bool usable;		/* false: allocated, but no fast registration or bind yet */
 	u32 len;
 	u64 va;

@@ -627,6 +627,31 @@ static void end_of_a_region_neutralises_its_list(struct kunit *test)
 	t3_pd_put_user(pd);
 }
 
+static bool fixed(u32 stag)
+{
+	__be32 word = table[stag >> T3_STAG_INDEX_SHIFT].flags_pagesize_qpid;
+
+	return be32_to_cpu(word) & T3_TPT_RI_DISABLE;
+}
+
+/* SEND with invalidate is for fast registrations: other regions belong to all QPs of the domain. */
+static void peer_invalidates_fast_registrations_only(struct kunit *test)
+{
+	struct t3_mw mw = make_window();
+	struct ib_mr *mr;
+
+	KUNIT_ASSERT_EQ(test, t3_alloc_mw(&mw.ibmw, NULL), 0);
+	KUNIT_EXPECT_TRUE(test, fixed(mw.ibmw.rkey));
+	t3_dealloc_mw(&mw.ibmw);
+	mr = register_memory(1);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	KUNIT_EXPECT_TRUE(test, fixed(mr->rkey));
+	t3_dereg_mr(mr, NULL);
+	mr = make_mr(test);
+	KUNIT_EXPECT_FALSE(test, fixed(mr->rkey));
+	t3_dereg_mr(mr, NULL);
+}
+
 /* Requests of the control QP: docs/hw/mr.md 13 has the arithmetic, bench/README.md the figures. */
 static void cost_of_a_registration(struct kunit *test)
 {
@@ -907,6 +932,7 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(failed_registration_releases_the_memory),
 	KUNIT_CASE(region_of_all_memory_needs_no_more_than_4_gib),
 	KUNIT_CASE(end_of_a_region_neutralises_its_list),
+	KUNIT_CASE(peer_invalidates_fast_registrations_only),
 	KUNIT_CASE(cost_of_a_registration),
 	KUNIT_CASE(shorter_list_leaves_no_entry_without_a_page),
 	KUNIT_CASE(failed_registration_neutralises_the_list),
