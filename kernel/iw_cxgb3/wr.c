@@ -132,7 +132,7 @@ int t3_wq_defer_recv(struct t3_wq *wq, const struct t3_recv *req)
 
 u16 t3_wq_leading_recvs(const struct t3_wq *wq)
 {
-	u32 max = t3_wq_slots(wq) < U16_MAX ? t3_wq_slots(wq) : U16_MAX;
+	u32 max = t3_rq_size(wq) - 1;	/* as in t3_rq_avail() */
 	u32 n;
 
 	for (n = 0; n < max; n++) {

@@ -47,7 +47,7 @@ int t3_wq_defer_recv(struct t3_wq *wq, const struct t3_recv *req);
 
 /*
  * Number of leading slots that hold receives. User space may write to the ring:
- * for any content the result is bounded by the ring and by 16 bits.
+ * for any content the result is at most what the receive queue takes.
  */
 u16 t3_wq_leading_recvs(const struct t3_wq *wq);
 
