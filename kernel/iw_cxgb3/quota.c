@@ -5,6 +5,7 @@
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/slab.h>
+#include <linux/user_namespace.h>
 
 #include "iw_cxgb3.h"
 
@@ -51,6 +52,21 @@ static void t3_quota_hold(const struct t3_quotas *quotas, struct t3_quota *quota
 	quota->refs++;
 }
 
+/*
+ * A user has the ids of all namespaces below its own: subordinate ids, and those of namespaces that
+ * it makes. All of these count as the one who made the outermost namespace.
+ */
+static kuid_t t3_quota_user(void)
+{
+	const struct user_namespace *ns = current_user_ns();
+
+	if (ns == &init_user_ns)
+		return current_uid();
+	while (ns->parent != &init_user_ns)
+		ns = ns->parent;
+	return ns->owner;
+}
+
 struct t3_quota *t3_quota_get(struct t3_quotas *quotas)
 {
 	struct t3_quota *quota, *new;
@@ -61,7 +77,7 @@ struct t3_quota *t3_quota_get(struct t3_quotas *quotas)
 	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
 	if (!new)
 		return ERR_PTR(-ENOMEM);
-	new->uid = current_uid();
+	new->uid = t3_quota_user();
 	spin_lock_irqsave(&quotas->lock, flags);
 	quota = t3_quota_find(quotas, new->uid);
 	if (!quota) {

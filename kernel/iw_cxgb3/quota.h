@@ -2,10 +2,10 @@
 /*
  * Card services: per-user limits for a card's resources. All users of the host share
  * a card, and without a limit one user could exhaust it. So all contexts of one user
- * (a kuid) together get at most seven eighths of each resource of a device, and the
- * remainder is available to other users. Kernel consumers have no limit, and
- * neither have processes that open the device, listen or connect with
- * CAP_SYS_RESOURCE.
+ * (a kuid; in a user namespace the one who made it) together get at most seven eighths
+ * of each resource of a device, and the remainder is available to other users. Kernel
+ * consumers have no limit, and neither have processes that open the device, listen or
+ * connect with CAP_SYS_RESOURCE.
  *
  * A user's quota is freed with the last context, listener and endpoint of this
  * user on the device. No charge may be left then.

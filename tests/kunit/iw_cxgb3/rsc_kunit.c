@@ -26,6 +26,7 @@ static struct {
 	bool incoherent;
 	struct iommu_domain *domain;	/* of the card, if there is an IOMMU */
 	unsigned int warnings;
+	struct user_namespace *ns;	/* of the process; NULL: the first one */
 } host;
 
 static inline struct page *fake_dma_pages(size_t size, dma_addr_t *dma, gfp_t gfp)
@@ -53,6 +54,8 @@ static inline void fake_dma_free(size_t size, struct page *page)
 #define dma_need_sync(device, dma) (host.needs_sync)
 #define iommu_get_domain_for_dev(device) (host.domain)
 #define dev_is_dma_coherent(device) (!host.incoherent)
+#undef current_user_ns
+#define current_user_ns() (host.ns ?: &init_user_ns)
 #pragma push_macro("WARN_ON")
 #undef WARN_ON
 #define WARN_ON(condition) ((void)(host.warnings += !!(condition)))
@@ -209,6 +212,36 @@ static struct t3_quota *quota_of_uid(struct kunit *test, struct t3_dev *dev, uns
 	put_cred(cred);
 	KUNIT_ASSERT_FALSE(test, IS_ERR_OR_NULL(quota));
 	return quota;
+}
+
+/* A user with subordinate ids has one share, also in namespaces inside its own. */
+static void user_namespace_is_charged_to_who_made_it(struct kunit *test)
+{
+	struct user_namespace *outer = kunit_kzalloc(test, sizeof(*outer), GFP_KERNEL);
+	struct user_namespace *inner = kunit_kzalloc(test, sizeof(*inner), GFP_KERNEL);
+	struct t3_dev *dev = open_card(test, &small_card);
+	struct t3_quota *user, *quota;
+
+	KUNIT_ASSERT_TRUE(test, outer && inner);
+	outer->parent = &init_user_ns;
+	outer->owner = KUIDT_INIT(1000);
+	inner->parent = outer;
+	inner->owner = KUIDT_INIT(100001);
+	user = quota_of_uid(test, dev, 1000);
+	host.ns = outer;
+	quota = quota_of_uid(test, dev, 100001);
+	KUNIT_EXPECT_PTR_EQ(test, quota, user);
+	t3_quota_put(&dev->quotas, quota);
+	host.ns = inner;
+	quota = quota_of_uid(test, dev, 100002);
+	KUNIT_EXPECT_PTR_EQ(test, quota, user);
+	t3_quota_put(&dev->quotas, quota);
+	host.ns = NULL;
+	quota = quota_of_uid(test, dev, 100002);
+	KUNIT_EXPECT_PTR_NE(test, quota, user);
+	t3_quota_put(&dev->quotas, quota);
+	t3_quota_put(&dev->quotas, user);
+	t3_rsc_close(dev);
 }
 
 /* For any number of contexts of a user, an eighth of each resource remains for others. */
@@ -471,6 +504,7 @@ static struct kunit_case rsc_cases[] = {
 	KUNIT_CASE(owners_never_share_a_doorbell_page),
 	KUNIT_CASE(qp_ids_are_unique_and_limited),
 	KUNIT_CASE(all_adapter_memory_can_be_allocated_once),
+	KUNIT_CASE(user_namespace_is_charged_to_who_made_it),
 	KUNIT_CASE(user_is_limited_to_seven_eighths),
 	KUNIT_CASE(quota_is_charged_to_the_memcg),
 	KUNIT_CASE(group_of_ids_is_charged_to_the_memcg),
