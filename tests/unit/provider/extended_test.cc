@@ -533,12 +533,16 @@ TEST_F(Twins, BindingAWindow) {
     };
     for (const auto& info : infos) {
         ibv_mw_bind bind{9, IBV_SEND_SIGNALED, info};
+        const uint32_t before = mw.rkey, rkey = info.length ? ibv_inc_rkey(before) : before;
         const int error = cxgb3_bind_mw(old.q.ibqp(), &mw, &bind);
+        EXPECT_EQ(mw.rkey, error ? before : rkey);
+        mw.rkey = before;
         ibv_wr_start(ex.ex());
         ex.ex()->wr_id = 9;
         ex.ex()->wr_flags = IBV_SEND_SIGNALED;
-        ibv_wr_bind_mw(ex.ex(), &mw, mw.rkey, &info);
+        ibv_wr_bind_mw(ex.ex(), &mw, rkey, &info);
         EXPECT_EQ(ibv_wr_complete(ex.ex()), error);
+        EXPECT_EQ(mw.rkey, error ? before : rkey);
         expect_same_rings("bound");
     }
     const std::array opcodes = {T3_RDMA_BIND_MW, T3_RDMA_BIND_MW, T3_RDMA_LOCAL_INV};
@@ -548,9 +552,11 @@ TEST_F(Twins, BindingAWindow) {
             EXPECT_EQ(s.poll().at(0).opcode, IBV_WC_BIND_MW) << pos;
         }
     });
-    ibv_wr_start(ex.ex());
-    ibv_wr_bind_mw(ex.ex(), &mw, mw.rkey + 1, &infos[0]);
-    EXPECT_EQ(ibv_wr_complete(ex.ex()), EINVAL) << "windows of type 1 keep their key";
+    for (const uint32_t rkey : {mw.rkey, mw.rkey + 0x100}) {
+        ibv_wr_start(ex.ex());
+        ibv_wr_bind_mw(ex.ex(), &mw, rkey, &infos[0]);
+        EXPECT_EQ(ibv_wr_complete(ex.ex()), EINVAL) << "the present key, and one of another window";
+    }
 }
 
 // ---- polling

@@ -184,7 +184,7 @@ TEST_F(Post, BindOfAWindow) {
     const auto* at = reinterpret_cast<const uint8_t*>(&s);
     EXPECT_THAT(std::vector<uint8_t>(at, at + 48),
                 testing::ElementsAreArray(bytes("18c00100 80000006 00000000 00000000 00000103 001234ff"
-                                                "00777701 00000100 00007f00 12345678 00000020 00000000")));
+                                                "00777702 00000100 00007f00 12345678 00000020 00000000")));
     cq.sent(0x21, 0, T3_RDMA_BIND_MW);
     const auto c = cq.poll();
     ASSERT_EQ(c.size(), 1u);

@@ -273,6 +273,20 @@ TEST_F(Bind, PagesHaveTheSizeOfTheSystems) {
     }
 }
 
+// What had the window's key before the bind must not reach the new memory.
+TEST_F(Bind, EachBindGivesANewKey) {
+    for (unsigned i = 0; i < 3; i++) {
+        const uint32_t before = mw.rkey;
+        ASSERT_EQ(bind(mr.hca_va, 1), 0);
+        EXPECT_EQ(mw.rkey >> 8, before >> 8);
+        EXPECT_NE(mw.rkey, before);
+        EXPECT_EQ(from_be<uint32_t>(slot(i).bind_mw.mw_stag), mw.rkey);
+    }
+    const uint32_t before = mw.rkey;
+    EXPECT_EQ(bind(mr.hca_va, 0x3001), EINVAL);
+    EXPECT_EQ(mw.rkey, before);
+}
+
 TEST_F(Bind, OutsideTheRegionIsRefused) {
     EXPECT_EQ(bind(mr.hca_va, 0x3001), EINVAL);
     EXPECT_EQ(bind(mr.hca_va - 1, 2), EINVAL);

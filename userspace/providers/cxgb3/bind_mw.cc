@@ -6,7 +6,7 @@
 
 namespace t3 {
 
-BindRequest check_bind(const ibv_mw& mw, const ibv_mw_bind_info& info) noexcept {
+BindRequest check_bind(const ibv_mw& mw, uint32_t rkey, const ibv_mw_bind_info& info) noexcept {
     if (mw.type != IBV_MW_TYPE_1 ||
         (info.mw_access_flags & ~(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)))
         return {.error = EINVAL};
@@ -23,7 +23,7 @@ BindRequest check_bind(const ibv_mw& mw, const ibv_mw_bind_info& info) noexcept 
     const uint64_t in_first_page = mr->hca_va & ((uint64_t{1} << shift) - 1);
     return {.flags = IBV_SEND_SIGNALED,
             .bind = {.mr_stag = info.mr->lkey,
-                     .mw_stag = mw.rkey,
+                     .mw_stag = rkey,
                      .addr = info.addr,
                      .len = static_cast<uint32_t>(info.length),
                      .perms = static_cast<uint8_t>(
@@ -54,7 +54,8 @@ int post_bind(t3::Qp& qp, const t3::SlotCursor& at, const Bind& bind) {
 
 int cxgb3_bind_mw(ibv_qp* ibqp, ibv_mw* mw, ibv_mw_bind* mw_bind) noexcept {
     t3::Qp& qp = t3::core(ibqp);
-    Bind bind{.wr_id = mw_bind->wr_id, .flags = 0, .request = t3::check_bind(*mw, mw_bind->bind_info)};
+    const uint32_t rkey = ibv_inc_rkey(mw->rkey);
+    Bind bind{.wr_id = mw_bind->wr_id, .flags = 0, .request = t3::check_bind(*mw, rkey, mw_bind->bind_info)};
     if (bind.request.error)
         return bind.request.error;
     bind.flags = (mw_bind->send_flags & bind.request.flags) | qp.signal_all();
@@ -63,5 +64,7 @@ int cxgb3_bind_mw(ibv_qp* ibqp, ibv_mw* mw, ibv_mw_bind* mw_bind) noexcept {
     Bind* bad;
     const int error = t3::post_list(qp, &bind, &bad, false, post_bind);
     qp.post_lock().unlock();
+    if (!error && !bind.request.unbind)
+        mw->rkey = rkey; // what had the old key has lost its access
     return error;
 }

@@ -148,7 +148,7 @@ struct BindRequest {
     uint32_t stag = 0;
     t3_bind bind{};
 };
-BindRequest check_bind(const ibv_mw& mw, const ibv_mw_bind_info& info) noexcept;
+BindRequest check_bind(const ibv_mw& mw, uint32_t rkey, const ibv_mw_bind_info& info) noexcept;
 inline Built build_bind(t3_wr_slot& slot, wr_flags flags, const BindRequest& request) {
     if (request.unbind) {
         Built built = build_local_inv(slot, flags, request.stag);

@@ -10,6 +10,8 @@
 // An open batch has no place in the ring: see post_lock.hh.
 #include "userspace/providers/cxgb3/post.hh"
 
+#include "include/hw/t3_tpt.h"
+
 #include <cstring>
 #include <new>
 
@@ -131,16 +133,19 @@ void wr_local_inv(ibv_qp_ex* ex, uint32_t invalidate_rkey) noexcept {
     copy_header_fields(qp, b, ex);
     finish_request(qp, b, b.slot, b.flags, t3::build_local_inv(*b.slot, b.flags, invalidate_rkey));
 }
-// Windows of type 1 keep their key, so the new one must be the old one.
+// A bind gives the window a new key, which is the window's from now on, also if the list is aborted. Without
+// bytes the window is taken back by its present key.
 void wr_bind_mw(ibv_qp_ex* ex, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info* info) noexcept {
     Qp& qp = core(ex);
     Batch& b = qp.batch();
     if (!can_begin(qp, b))
         return;
     copy_header_fields(qp, b, ex);
-    const BindRequest request = t3::check_bind(*mw, *info);
-    if (request.error || rkey != mw->rkey)
+    const BindRequest request = t3::check_bind(*mw, rkey, *info);
+    if (request.error || (rkey == mw->rkey) != request.unbind ||
+        (rkey ^ mw->rkey) >> T3_STAG_INDEX_SHIFT != 0)
         return fail(b, EINVAL);
+    mw->rkey = rkey;
     b.flags &= request.flags;
     finish_request(qp, b, b.slot, b.flags, t3::build_bind(*b.slot, b.flags, request));
 }
