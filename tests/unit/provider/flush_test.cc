@@ -45,6 +45,19 @@ TEST_F(Flush, A2_ProgramThatOnlyPollsSeesEverythingFlushed) {
     EXPECT_THAT(rcq.poll(), IsEmpty());
 }
 
+// After the removal of the device one page of zeroes is in the place of all rings, so that what is posted can
+// look like an entry.
+TEST_F(Flush, NothingIsPolledFromTheMemoryThatReplacesTheRing) {
+    ASSERT_EQ(q.send_signaled(1), 0);
+    std::memset(scq.pages.data(), 0, 4096);
+    scq.sent(id, 0);
+    EXPECT_THAT(scq.poll(), IsEmpty());
+    q.qp.stop();
+    scq.cq.raise_error_flag();
+    EXPECT_THAT(scq.poll(), IsEmpty());
+    EXPECT_THAT(scq.poll(), IsEmpty()) << "reading the flag does not bring the ring back";
+}
+
 TEST_F(Flush, A3_ReportedTwiceFlushedOnce) {
     ASSERT_EQ(q.send_signaled(1), 0);
     q.qp.stop();

@@ -14,6 +14,8 @@ void Cq::use_ring(void* ring, unsigned log2) {
     ring_ = static_cast<t3_cqe*>(ring);
     end_ = CqPosition(ring_ + size_.entries(), true);
     status_ = reinterpret_cast<uint32_t*>(ring_ + size_.entries());
+    __atomic_store_n(&status_[1], mark, __ATOMIC_RELAXED);
+    set_attention(mapped, true);
     set_position(CqPosition(ring_, true));
 }
 
@@ -185,6 +187,8 @@ bool Cq::take_entry(Completion& c) {
 }
 
 bool Cq::next(Completion& c) {
+    if (removed()) [[unlikely]]
+        return false;
     if (backlog_ && next_from_backlog(c))
         return true;
     if (before_flush_ == 0 && next_flushed(c))
@@ -305,7 +309,7 @@ bool Cq::next_from_backlog(Completion& c) {
 // Clears the kernel's flag first: for a QP that fails from here on the kernel sets it again. The kernel's
 // store may have cleared our own bits, so they are set again.
 void Cq::collect_errors() {
-    if (!(__atomic_load_n(status_, __ATOMIC_RELAXED) & T3_CQ_STATUS_ERROR))
+    if (!(__atomic_load_n(status_, __ATOMIC_RELAXED) & T3_CQ_STATUS_ERROR) || removed())
         return;
     __atomic_fetch_and(status_, ~T3_CQ_STATUS_ERROR, __ATOMIC_ACQ_REL);
     __atomic_fetch_or(status_, attention_, __ATOMIC_RELAXED);

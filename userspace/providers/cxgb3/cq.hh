@@ -118,9 +118,11 @@ public:
 
     // Polling must use next(). The kernel's reason and the library's own are bits of the word after the
     // ring, so that polling tests one word.
-    bool attention() const { return __atomic_load_n(status_, __ATOMIC_RELAXED) != 0; }
+    bool attention() const { return __atomic_load_n(status_, __ATOMIC_RELAXED) != mapped; }
     // The only reason is that the ring might overflow.
-    bool may_only_overflow() const { return __atomic_load_n(status_, __ATOMIC_RELAXED) == oversubscribed; }
+    bool may_only_overflow() const {
+        return __atomic_load_n(status_, __ATOMIC_RELAXED) == (mapped | oversubscribed);
+    }
 
     LastOf<SendQueue> last_send, last_read;
     LastOf<RecvQueue> last_message;
@@ -154,10 +156,17 @@ public:
 private:
     // Why polling needs attention; bits of the word after the ring. The kernel uses only the first.
     enum : uint32_t {
-        errored = T3_CQ_STATUS_ERROR << 1,       // a QP in error
-        backlog = T3_CQ_STATUS_ERROR << 2,       // sends are ready that did not fit the last poll
-        oversubscribed = T3_CQ_STATUS_ERROR << 3 // more work can be outstanding than the ring has entries
+        errored = T3_CQ_STATUS_ERROR << 1,        // a QP in error
+        backlog = T3_CQ_STATUS_ERROR << 2,        // sends are ready that did not fit the last poll
+        oversubscribed = T3_CQ_STATUS_ERROR << 3, // more work can be outstanding than the ring has entries
+        // Always set, and no reason. After the removal of the device one page of zeroes replaces all mappings
+        // of the process. What it posts then appears in this ring too, and polling must not take it for an
+        // entry.
+        mapped = T3_CQ_STATUS_ERROR << 4
     };
+    // In the word after the status word, which the library writes once.
+    static constexpr uint32_t mark = 0x7433c971;
+    bool removed() const { return __atomic_load_n(&status_[1], __ATOMIC_RELAXED) != mark; }
 
     // The entry n positions on from p.
     CqPosition after(CqPosition p, uint32_t n) const;
@@ -185,7 +194,7 @@ private:
     uint32_t* status_ = nullptr; // the word after the last entry
     common::SpinLock lock_;
 
-    uint32_t attention_ = 0; // our bits of *status_, which the kernel may overwrite
+    uint32_t attention_ = mapped; // our bits of *status_, which the kernel may overwrite
     t3_cqe* ring_ = nullptr;
     common::RingSize size_;
     cxgb3_counters* const counters_;
