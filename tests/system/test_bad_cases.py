@@ -90,3 +90,4 @@ def test_every_kind_of_work_request(ends, calls):
     assert client["failed"] == []
     assert client["checks"] > 300 and server["served"] > 70
     assert client["memory_window"] == "bound"
+    assert client["send_with_invalidate"] == "refused"
