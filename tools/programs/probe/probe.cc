@@ -8,6 +8,7 @@
 // --points=G12,G21 for some, --list for their names.
 #include <algorithm>
 #include <arpa/inet.h>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -472,6 +473,8 @@ bool bind_window(Connection& card, const Window& window, const RawRegion& region
     wr.mw_len = to_be32(64);
     wr.mw_va = to_be64(address);
     wr.mr_pbl_addr = to_be32(region.page_list + skip);
+    wr.mr_pagesz =
+        static_cast<uint8_t>(std::countr_zero(static_cast<unsigned long>(sysconf(_SC_PAGESIZE))) - 12);
     card.post(&wr, 6, T3_WR_OP_BIND_MW, T3_WR_F_COMPLETION);
     return card.sends().next(2 * quiet_ms).has_value();
 }
