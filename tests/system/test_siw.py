@@ -184,6 +184,19 @@ def test_the_sum_example(mixed, server):
 
 
 @SERVERS
+def test_lists_with_empty_sges(mixed, server):
+    """siw has our patch (docs/upstream): without it the machine of its user stops."""
+    serving, client = mixed.ends(server)
+
+    def start_server():
+        command = serving.start(f"exec {BIN}/t3-limits server --lists")
+        wait_listening(serving, 7472)
+        return command
+
+    run(start_server, lambda: client.start(f"exec {BIN}/t3-limits client {address(serving)} --lists"))
+
+
+@SERVERS
 def test_ucmatose(mixed, server):
     ucmatose(*mixed.ends(server), "-c 4 -C 50", may_hang=True)
 

@@ -3,20 +3,22 @@
 linux-source-X.Y of the guests' release).
 
 Its protocol is not changed, since tests use it as an independent implementation. Its constants for CRC and the MPA revision become
-module parameters. It has our patch for a message that it would lose, after which iw_cm has BUG() (docs/upstream), and a parameter
-for a pause in which that message comes.
+module parameters. It has our patches (docs/upstream) for a message that it would lose, after which iw_cm has BUG(), and for lists with
+empty SGEs, on which it stops the machine. A parameter makes a pause in which that message comes.
 """
 
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from . import arch, build, cache, image, kernel, mirror, paths, progress, upstream
 from .errors import LabError
 
 PARAMETERS = {"mpa_crc_required": "bool", "mpa_crc_strict": "bool", "peer_to_peer": "bool", "mpa_version": "byte"}
-PATCH = upstream.PATCHES / "siw-rtr.patch"
+PATCHES = [upstream.PATCHES / name for name in ("siw-rtr.patch", "siw-empty-sge.patch")]
 PAUSE = """
 static unsigned int reply_pause; /* milliseconds between the MPA reply and what siw_accept() does then */
 module_param(reply_pause, uint, 0644);
@@ -67,6 +69,15 @@ def with_pause(text: str) -> str:
     return head + found + line + newline + PAUSE + tail.replace(AFTER_REPLY, "\tif (reply_pause)\n\t\tmsleep(reply_pause);\n" + AFTER_REPLY)
 
 
+def patched(original: Path) -> dict[Path, str]:
+    """The files of siw, and their texts with our patches."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = shutil.copytree(original, Path(folder) / "siw")
+        for each in PATCHES:
+            upstream.apply(each, tree, strip=5)
+        return {path: path.read_text() for path in tree.iterdir() if path.is_file()}
+
+
 def module(suite: str = "bookworm") -> Path | None:
     """Builds siw.ko into the folder of modules for guests; None: the kernel is one of the project, which have it."""
     made = image.get(suite)
@@ -75,8 +86,9 @@ def module(suite: str = "bookworm") -> Path | None:
     goal = paths.guest_build(suite) / "siw"
     original = source(made)
     goal.mkdir(parents=True, exist_ok=True)
-    for path in original.iterdir():
-        text = with_pause(upstream.patched_text(path, PATCH)) if path.name == "siw_cm.c" else path.read_text()
+    for path, text in patched(original).items():
+        if path.name == "siw_cm.c":
+            text = with_pause(text)
         if path.name in ("siw_main.c", "siw.h"):
             text = with_parameters(text, main=path.suffix == ".c")
         target = goal / path.name

@@ -34,24 +34,18 @@ def source(suite: str) -> Path:
     return cache.entry(f"cxgb3-{suite}", recipe, lambda folder: _fetch(suite, folder))
 
 
-def _apply(by: Path, *arguments) -> str:
-    """What patch prints. Fails if the patch does not apply without fuzz."""
-    done = subprocess.run(["patch", "--fuzz=0", *arguments], capture_output=True, text=True, check=False)
+def apply(by: Path, tree: Path, strip: int = 1) -> None:
+    """Applies a patch. Fails if it does not apply without fuzz."""
+    done = subprocess.run(["patch", "--fuzz=0", f"-p{strip}", "-d", tree, "-i", by], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise LabError(f"{by.name} does not apply: {done.stderr or done.stdout}")  # with --output=- stdout is the file
-    return done.stdout
+        raise LabError(f"{by.name} does not apply: {done.stderr or done.stdout}")
 
 
 def patched(suite: str, tree: Path) -> None:
     """Debian's cxgb3 with our patch, in a new tree. Fails if the patch does not apply without fuzz."""
     shutil.rmtree(tree, ignore_errors=True)
     shutil.copytree(source(suite) / "drivers", tree / "drivers")
-    _apply(patch(suite), "-p1", "-d", tree, "-i", patch(suite))
-
-
-def patched_text(path: Path, by: Path) -> str:
-    """The text of one file with a patch. Fails if the patch does not apply without fuzz."""
-    return _apply(by, "--output=-", path, by)
+    apply(patch(suite), tree)
 
 
 def modules(suite: str) -> Path:
