@@ -126,6 +126,16 @@ def test_C15_ids_are_destroyed_on_a_workqueue_with_a_rescuer(ends):
         guest.check("for try in $(seq 100); do rdma resource show | grep -q ' cm_id 0' && exit; sleep 0.1; done; rdma resource show; exit 1")
 
 
+def test_a_kernel_receive_does_not_reach_a_region_that_was_deregistered(ends):
+    """Its page, or that of the region that gets its list on the card: test_isolation.py has the cases of users."""
+    server, client = ends
+    listen(server)
+    assert connect(client, server) == ""
+    assert run(server, "deregister") == ""
+    assert run(client, "send") == ""
+    assert run(server, "check") == ""
+
+
 def test_unloading_a_module_destroys_its_ids(ends):
     server, client = ends
     listen(server)

@@ -9,6 +9,9 @@
  *				returns when the connection is established, or has failed
  *	abandon ADDRESS PORT LENGTH
  *				destroys the id as soon as it connects
+ *	deregister		of the passive end: posts a receive, deregisters its region, and
+ *				registers another page; then "send" of the active end sends a
+ *				page, and "check" fails with -EUCLEAN if a page has changed
  *	disconnect		disconnects all connections; returns when they are destroyed
  *	quit			destroys all ids in any state
  *
@@ -18,6 +21,7 @@
  * a destroy waits for a workqueue without a rescuer (C15).
  */
 #include <linux/debugfs.h>
+#include <linux/dma-mapping.h>
 #include <linux/inet.h>
 #include <linux/module.h>
 #include <linux/nsproxy.h>
@@ -40,6 +44,7 @@ enum cm_user_reply { ACCEPT, REJECT, DROP };
  * @abandoned: it is destroyed as soon as it connects
  * @ending: its close is queued; only one may be
  * @status: of the connection, once @settled is complete
+ * @pages: of the passive end: the first was deregistered, the second is registered
  */
 struct end {
 	struct list_head item;
@@ -55,6 +60,9 @@ struct end {
 	struct completion settled;
 	struct completion closed;
 	struct work_struct close;
+	struct page *pages[2];
+	struct ib_mr *mr;
+	dma_addr_t mapped;
 };
 
 static struct workqueue_struct *queue;
@@ -135,10 +143,93 @@ static const struct file_operations cm_user_log_fops = {
 	.release = single_release,
 };
 
+/* --- requests ------------------------------------------------------------ */
+
+/* A request and its completion. */
+struct request {
+	struct ib_cqe cqe;
+	struct completion done;
+	enum ib_wc_status status;
+};
+
+static void cm_user_request_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct request *request = container_of(wc->wr_cqe, struct request, cqe);
+
+	request->status = wc->status;
+	complete(&request->done);
+}
+
+static void cm_user_request_init(struct request *request)
+{
+	request->cqe.done = cm_user_request_done;
+	init_completion(&request->done);
+}
+
+static int cm_user_request_wait(struct request *request)
+{
+	if (!wait_for_completion_timeout(&request->done, CM_USER_TIMEOUT))
+		return -ETIME;
+	return request->status ? -EIO : 0;
+}
+
+/* One page, by a fast registration. */
+static int cm_user_register(struct end *end, struct page *page)
+{
+	struct ib_device *device = end->id->device;
+	struct request request;
+	struct ib_reg_wr wr = {
+		.wr.opcode = IB_WR_REG_MR,
+		.wr.send_flags = IB_SEND_SIGNALED,
+		.wr.wr_cqe = &request.cqe,
+		.access = IB_ACCESS_LOCAL_WRITE,
+	};
+	struct scatterlist sg;
+	int ret;
+
+	end->mr = ib_alloc_mr(end->pd, IB_MR_TYPE_MEM_REG, 1);
+	if (IS_ERR(end->mr)) {
+		ret = PTR_ERR(end->mr);
+		end->mr = NULL;
+		return ret;
+	}
+	end->mapped = ib_dma_map_page(device, page, 0, PAGE_SIZE, DMA_FROM_DEVICE);
+	if (ib_dma_mapping_error(device, end->mapped)) {
+		ib_dereg_mr(end->mr);
+		end->mr = NULL;
+		return -ENOMEM;
+	}
+	sg_init_table(&sg, 1);
+	sg_set_page(&sg, page, PAGE_SIZE, 0);
+	sg_dma_address(&sg) = end->mapped;
+	sg_dma_len(&sg) = PAGE_SIZE;
+	if (ib_map_mr_sg(end->mr, &sg, 1, NULL, PAGE_SIZE) != 1)
+		return -EINVAL;
+	wr.mr = end->mr;
+	wr.key = end->mr->rkey;
+	cm_user_request_init(&request);
+	ret = ib_post_send(end->id->qp, &wr.wr, NULL);
+	return ret ? ret : cm_user_request_wait(&request);
+}
+
+static void cm_user_deregister(struct end *end)
+{
+	if (!end->mr)
+		return;
+	ib_dereg_mr(end->mr);
+	ib_dma_unmap_page(end->id->device, end->mapped, PAGE_SIZE, DMA_FROM_DEVICE);
+	end->mr = NULL;
+}
+
 /* --- ends ---------------------------------------------------------------- */
 
 static void cm_user_end_free(struct end *end)
 {
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(end->pages); i++)
+		if (end->pages[i])
+			__free_page(end->pages[i]);
 	if (end->cq)
 		ib_free_cq(end->cq);
 	if (end->pd)
@@ -152,6 +243,7 @@ static void cm_user_end_close(struct work_struct *work)
 
 	if (end->id->qp)
 		t3_rdma_destroy_qp(end->id);
+	cm_user_deregister(end);
 	t3_rdma_destroy_id(end->id);
 	mutex_lock(&ends_mutex);
 	list_del(&end->item);
@@ -420,6 +512,96 @@ static int cm_user_disconnect(void)
 	return ret;
 }
 
+static struct end *cm_user_find(const char *name)
+{
+	struct end *end, *found = NULL;
+
+	mutex_lock(&ends_mutex);
+	list_for_each_entry(end, &ends, item)
+		if (!strcmp(end->name, name))
+			found = end;
+	mutex_unlock(&ends_mutex);
+	return found;
+}
+
+/* It outlives the command: its completion may come with the end of the connection. */
+static struct request receive;
+
+static int cm_user_run_deregister(void)
+{
+	struct end *end = cm_user_find("passive");
+	struct ib_recv_wr wr = { .wr_cqe = &receive.cqe, .num_sge = 1 };
+	struct ib_sge sge;
+	int i, ret;
+
+	if (!end || end->mr)
+		return -ENOTCONN;
+	for (i = 0; i < ARRAY_SIZE(end->pages); i++) {
+		end->pages[i] = alloc_page(GFP_KERNEL);
+		if (!end->pages[i])
+			return -ENOMEM;
+		memset(page_address(end->pages[i]), 'v', PAGE_SIZE);
+	}
+	ret = cm_user_register(end, end->pages[0]);
+	if (ret)
+		return ret;
+	sge.addr = end->mr->iova;
+	sge.length = PAGE_SIZE;
+	sge.lkey = end->mr->lkey;
+	wr.sg_list = &sge;
+	cm_user_request_init(&receive);
+	ret = ib_post_recv(end->id->qp, &wr, NULL);
+	if (ret)
+		return ret;
+	cm_user_deregister(end);
+	/* It gets the list of pages of the first one. */
+	return cm_user_register(end, end->pages[1]);
+}
+
+static int cm_user_run_send(void)
+{
+	struct end *end = cm_user_find("active");
+	struct request request;
+	struct ib_send_wr wr = {
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED,
+		.wr_cqe = &request.cqe,
+		.num_sge = 1,
+	};
+	struct ib_sge sge = { .length = PAGE_SIZE };
+	struct page *page;
+	int ret;
+
+	page = end ? alloc_page(GFP_KERNEL | __GFP_ZERO) : NULL;
+	if (!page)
+		return -ENOTCONN;
+	sge.lkey = end->pd->local_dma_lkey;
+	sge.addr = ib_dma_map_page(end->id->device, page, 0, PAGE_SIZE, DMA_TO_DEVICE);
+	wr.sg_list = &sge;
+	cm_user_request_init(&request);
+	ret = ib_post_send(end->id->qp, &wr, NULL);
+	if (!ret)
+		ret = cm_user_request_wait(&request);
+	ib_dma_unmap_page(end->id->device, sge.addr, PAGE_SIZE, DMA_TO_DEVICE);
+	__free_page(page);
+	return ret;
+}
+
+static int cm_user_run_check(void)
+{
+	struct end *end = cm_user_find("passive");
+	int i;
+
+	if (!end || !end->mr)
+		return -ENOTCONN;
+	if (!wait_for_completion_timeout(&receive.done, CM_USER_TIMEOUT))
+		return -ETIME;
+	for (i = 0; i < ARRAY_SIZE(end->pages); i++)
+		if (memchr_inv(page_address(end->pages[i]), 'v', PAGE_SIZE))
+			return -EUCLEAN;
+	return 0;
+}
+
 static void cm_user_quit(void)
 {
 	struct end *end;
@@ -456,6 +638,12 @@ static int cm_user_run(const char *line)
 	words = sscanf(line, "%15s %63s %7s %u %7s", what, address, port, &length, how);
 	if (words == 1 && !strcmp(what, "disconnect"))
 		return cm_user_disconnect();
+	if (words == 1 && !strcmp(what, "deregister"))
+		return cm_user_run_deregister();
+	if (words == 1 && !strcmp(what, "send"))
+		return cm_user_run_send();
+	if (words == 1 && !strcmp(what, "check"))
+		return cm_user_run_check();
 	if (words == 1 && !strcmp(what, "quit")) {
 		cm_user_quit();
 		return 0;
