@@ -272,7 +272,7 @@ void Connection::release() {
     receive_cq_.reset();
     if (channel_)
         ibv_destroy_comp_channel(channel_);
-    if (pd_)
+    if (pd_ && pd_ != options_.pd)
         ibv_dealloc_pd(pd_);
     if (id_)
         rdma_destroy_id(id_);
@@ -282,7 +282,7 @@ void Connection::release() {
 }
 
 void Connection::set_up() {
-    pd_ = ibv_alloc_pd(id_->verbs);
+    pd_ = options_.pd ? options_.pd : ibv_alloc_pd(id_->verbs);
     if (!pd_)
         fail("ibv_alloc_pd");
     if (options_.events && !(channel_ = ibv_create_comp_channel(id_->verbs)))

@@ -104,6 +104,7 @@ public:
         bool ready_message = false;         // the reply requests the RTR read
         bool passive = false;               // the peer connects
         uint8_t reads = 4;                  // our ORD
+        ibv_pd* pd = nullptr;               // of another connection, which outlives this one
         Options() {}
     };
 
