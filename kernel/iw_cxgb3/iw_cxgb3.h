@@ -675,10 +675,13 @@ void t3_pd_close(struct t3_dev *dev, struct t3_pd *pd);
 static inline void t3_pd_get_user(struct t3_pd *pd)
 {
 	atomic_inc(&pd->users);
+	/* Before RDMA_INIT: whoever then does not see the user has cleared its TPT entry before. */
+	smp_mb__after_atomic();
 }
 
 static inline bool t3_pd_is_used(const struct t3_pd *pd)
 {
+	smp_mb(); /* after the card has confirmed that the TPT entry is cleared */
 	return atomic_read(&pd->users);
 }
 
