@@ -675,7 +675,7 @@ void t3_pd_close(struct t3_dev *dev, struct t3_pd *pd);
 static inline void t3_pd_get_user(struct t3_pd *pd)
 {
 	atomic_inc(&pd->users);
-	/* Before RDMA_INIT: whoever then does not see the user has cleared its TPT entry before. */
+	/* Before RDMA_INIT: the end of a region that does not see the user has cleared its entry. */
 	smp_mb__after_atomic();
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Who may have which address, and on which device, as our connection manager and the in-tree one say: loopback, link-local addresses with scope, VLANs that
+"""Who may have which address, and on which device, by our connection manager and by the in-tree one: loopback, link-local addresses with scope, VLANs that
 share the MAC address of their interface, and another namespace. Over siw (iWARP) and rxe (RoCE), each manager alone and both loaded.
 
 One guest without a card: its interface is one end of a pair, and the other end replies to ARP in a namespace of its own.
