@@ -149,7 +149,6 @@ private:
 TEST_F(RandomEntries, CompleteEachRequestOnce) {
     std::array<unsigned, T3_CQE_BAD + 1> seen{};
     for (unsigned life = 0; life < 50; life++) {
-        wq.error = false;
         wq.rtr_expected = life % 5 == 0;
         for (unsigned round = 0; round < 30; round++) {
             post_some();

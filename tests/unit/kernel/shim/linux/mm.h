@@ -17,7 +17,7 @@
 
 struct page;
 struct vm_area_struct {
-    unsigned long vm_flags;
+    unsigned long vm_start, vm_end, vm_flags;
 };
 typedef struct {
     long value;
@@ -34,6 +34,9 @@ static inline void atomic64_sub(long n, atomic64_t* of) {
 }
 static inline void vm_flags_mod(struct vm_area_struct* vma, unsigned long set, unsigned long clear) {
     vma->vm_flags = (vma->vm_flags | set) & ~clear;
+}
+static inline void zap_vma_ptes(struct vm_area_struct* vma, unsigned long start, unsigned long size) {
+    (void)vma, (void)start, (void)size;
 }
 static inline int __ffs64(u64 word) {
     return __builtin_ctzll(word);
