@@ -127,7 +127,7 @@ def test_C15_ids_are_destroyed_on_a_workqueue_with_a_rescuer(ends):
 
 
 def test_a_kernel_receive_does_not_reach_a_region_that_was_deregistered(ends):
-    """Its page, or that of the region that gets its list on the card: test_isolation.py has the cases of users."""
+    """test_isolation.py has the cases of users."""
     server, client = ends
     listen(server)
     assert connect(client, server) == ""

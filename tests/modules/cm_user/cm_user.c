@@ -9,9 +9,9 @@
  *				returns when the connection is established, or has failed
  *	abandon ADDRESS PORT LENGTH
  *				destroys the id as soon as it connects
- *	deregister		of the passive end: posts a receive, deregisters its region, and
- *				registers another page; then "send" of the active end sends a
- *				page, and "check" fails with -EUCLEAN if a page has changed
+ *	deregister		of the passive end: posts a receive, and deregisters its region; then
+ *				"send" of the active end sends a page, and "check" fails with
+ *				-EUCLEAN if the page of the region has changed
  *	disconnect		disconnects all connections; returns when they are destroyed
  *	quit			destroys all ids in any state
  *
@@ -44,7 +44,7 @@ enum cm_user_reply { ACCEPT, REJECT, DROP };
  * @abandoned: it is destroyed as soon as it connects
  * @ending: its close is queued; only one may be
  * @status: of the connection, once @settled is complete
- * @pages: of the passive end: the first was deregistered, the second is registered
+ * @page: of the passive end, whose region was deregistered
  */
 struct end {
 	struct list_head item;
@@ -60,7 +60,7 @@ struct end {
 	struct completion settled;
 	struct completion closed;
 	struct work_struct close;
-	struct page *pages[2];
+	struct page *page;
 	struct ib_mr *mr;
 	dma_addr_t mapped;
 };
@@ -225,11 +225,8 @@ static void cm_user_deregister(struct end *end)
 
 static void cm_user_end_free(struct end *end)
 {
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(end->pages); i++)
-		if (end->pages[i])
-			__free_page(end->pages[i]);
+	if (end->page)
+		__free_page(end->page);
 	if (end->cq)
 		ib_free_cq(end->cq);
 	if (end->pd)
@@ -532,17 +529,15 @@ static int cm_user_run_deregister(void)
 	struct end *end = cm_user_find("passive");
 	struct ib_recv_wr wr = { .wr_cqe = &receive.cqe, .num_sge = 1 };
 	struct ib_sge sge;
-	int i, ret;
+	int ret;
 
-	if (!end || end->mr)
+	if (!end || end->page)
 		return -ENOTCONN;
-	for (i = 0; i < ARRAY_SIZE(end->pages); i++) {
-		end->pages[i] = alloc_page(GFP_KERNEL);
-		if (!end->pages[i])
-			return -ENOMEM;
-		memset(page_address(end->pages[i]), 'v', PAGE_SIZE);
-	}
-	ret = cm_user_register(end, end->pages[0]);
+	end->page = alloc_page(GFP_KERNEL);
+	if (!end->page)
+		return -ENOMEM;
+	memset(page_address(end->page), 'v', PAGE_SIZE);
+	ret = cm_user_register(end, end->page);
 	if (ret)
 		return ret;
 	sge.addr = end->mr->iova;
@@ -554,8 +549,7 @@ static int cm_user_run_deregister(void)
 	if (ret)
 		return ret;
 	cm_user_deregister(end);
-	/* It gets the list of pages of the first one. */
-	return cm_user_register(end, end->pages[1]);
+	return 0;
 }
 
 static int cm_user_run_send(void)
@@ -590,16 +584,12 @@ static int cm_user_run_send(void)
 static int cm_user_run_check(void)
 {
 	struct end *end = cm_user_find("passive");
-	int i;
 
-	if (!end || !end->mr)
+	if (!end || !end->page)
 		return -ENOTCONN;
 	if (!wait_for_completion_timeout(&receive.done, CM_USER_TIMEOUT))
 		return -ETIME;
-	for (i = 0; i < ARRAY_SIZE(end->pages); i++)
-		if (memchr_inv(page_address(end->pages[i]), 'v', PAGE_SIZE))
-			return -EUCLEAN;
-	return 0;
+	return memchr_inv(page_address(end->page), 'v', PAGE_SIZE) ? -EUCLEAN : 0;
 }
 
 static void cm_user_quit(void)
