@@ -199,14 +199,3 @@ def test_rdma_comes_back_after_the_phase_of_devices_of_a_suspend(lab):
     end(connecting)
     client.check("for try in $(seq 100); do ibv_devinfo -d cxgb3_0 && exit; sleep 0.1; done; exit 1", 60)
     rping(server, client)
-
-
-def test_rdma_comes_back_after_a_suspend(make_lab):
-    """The card loses its power: QEMU resets it. cxgb3 probes it again."""
-    server, client = make_lab().guests
-    if client.run("grep -q mem /sys/power/state && [ -e /sys/class/rtc/rtc0/wakealarm ]").rc:
-        pytest.skip("this machine does not sleep")
-    rping(server, client)
-    client.check("echo +3 > /sys/class/rtc/rtc0/wakealarm && echo mem > /sys/power/state", 120)
-    stack.bring_up_cards([client])
-    rping(server, client)
