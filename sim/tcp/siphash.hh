@@ -13,8 +13,7 @@ namespace t3sim::tcp {
 
 using SipKey = std::array<std::uint64_t, 2>;
 
-template <int per_word = 2, int at_end = 4>
-std::uint64_t siphash(const SipKey& key, std::initializer_list<std::uint64_t> words) {
+inline std::uint64_t siphash(const SipKey& key, std::initializer_list<std::uint64_t> words) {
     std::uint64_t a = key[0] ^ 0x736f6d6570736575U, b = key[1] ^ 0x646f72616e646f6dU,
                   c = key[0] ^ 0x6c7967656e657261U, d = key[1] ^ 0x7465646279746573U;
     const auto rounds = [&](int count) {
@@ -29,14 +28,14 @@ std::uint64_t siphash(const SipKey& key, std::initializer_list<std::uint64_t> wo
     };
     const auto take = [&](std::uint64_t word) {
         d ^= word;
-        rounds(per_word);
+        rounds(2);
         a ^= word;
     };
     for (const std::uint64_t word : words)
         take(word);
     take(std::uint64_t{8 * words.size()} << 56); // the length in bytes, after the last full word
     c ^= 0xff;
-    rounds(at_end);
+    rounds(4);
     return a ^ b ^ c ^ d;
 }
 

@@ -35,7 +35,7 @@ using t3sim::test::raw;
 
 constexpr std::uint16_t kernels_port = 7471, engines_port = 50000, first_port = 20000;
 /// After this time an application closes, whatever its plan is.
-constexpr Time patience = 6 * second, limit = 40 * second;
+constexpr Time patience = 6 * second, limit = 100 * second;
 
 enum class Leaving { closes, closes_last, aborts };
 
