@@ -261,7 +261,7 @@ struct t3_listener {
 	__be32 addr;			/* 0: any */
 	__be16 port;
 	int stid;
-	struct t3_tcp_port *held[T3_MAX_PORTS];	/* see tcp_port.c */
+	struct list_head places;	/* that hold its port; see tcp_port.c */
 	struct t3_quota *quota;		/* for the STID; with a reference while listening */
 
 	struct sk_buff_head inbox;	/* SYNs */
@@ -369,7 +369,7 @@ int t3_route_resolve(struct t3_ep *ep);
 void t3_route_release(struct t3_ep *ep);
 int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_func failed);
 unsigned int t3_route_l2t_index(struct t3_ep *ep);
-struct net *t3_route_port_net(const struct net_device *port);
+struct net_device *t3_route_local_dev(struct t3_dev *dev, __be32 addr);
 struct net *t3_route_local_net(struct t3_dev *dev, __be32 addr);
 bool t3_route_has_address(const struct t3_ep *ep);
 bool t3_route_purge(struct t3_ep *ep);
@@ -381,7 +381,8 @@ struct t3_tcp_port;
 struct t3_tcp_port *t3_tcp_port_connect(struct t3_dev *dev, const struct iw_cm_id *cm_id,
 					struct sockaddr_in *local);
 int t3_tcp_port_listen(struct t3_dev *dev, const struct iw_cm_id *cm_id, struct sockaddr_in *local,
-		       struct t3_tcp_port *held[]);
+		       struct list_head *places);
+void t3_tcp_port_unlisten(struct list_head *places);
 void t3_tcp_port_release(struct t3_tcp_port *held);
 int t3_tcp_ports_init(void);
 void t3_tcp_ports_exit(void);

@@ -223,14 +223,6 @@ static void t3_listener_remove(struct t3_listener *l)
 	spin_unlock_bh(&l->cm->lock);
 }
 
-static void t3_listener_release_port(struct t3_listener *l)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(l->held); i++)
-		t3_tcp_port_release(l->held[i]);
-}
-
 /*
  * The card terminates TCP over IPv4 only. A wildcard IPv6 listener accepts IPv4
  * connections too, and the card takes those, unless the consumer set afonly
@@ -292,7 +284,7 @@ static void t3_listener_shut_down(struct t3_listener *l)
 	wait_event(l->wait, t3_listener_idle(l));
 
 	t3_listener_remove(l);
-	t3_listener_release_port(l);
+	t3_tcp_port_unlisten(&l->places);
 	cm_id->provider_data = NULL;
 	l->cm_id = NULL;
 	cm_id->rem_ref(cm_id);
@@ -333,6 +325,7 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	l->max_half_open = max(backlog, 0) + T3_HALF_OPEN_SLACK;
 	spin_lock_init(&l->lock);
 	skb_queue_head_init(&l->inbox);
+	INIT_LIST_HEAD(&l->places);
 	INIT_WORK(&l->work, t3_listener_work);
 	init_waitqueue_head(&l->wait);
 
@@ -345,7 +338,7 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	if (ret)
 		goto err_quota;
 	T3_RACE_POINT(t3_listen_listed);
-	ret = t3_tcp_port_listen(dev, cm_id, &local, l->held);
+	ret = t3_tcp_port_listen(dev, cm_id, &local, &l->places);
 	if (!ret)
 		ret = t3_listener_take_stid(l);
 	if (ret)
@@ -371,7 +364,7 @@ err_stop:
 	t3_listener_shut_down(l);
 	return ret;
 err_delist:
-	t3_listener_release_port(l);
+	t3_tcp_port_unlisten(&l->places);
 	t3_listener_remove(l);
 err_quota:
 	t3_quota_put(&dev->quotas, l->quota);

@@ -37,7 +37,7 @@ static struct net_device *t3_route_port(struct t3_dev *dev, struct net_device *n
  * namespace. The address is looked up in the namespace of each port, and must belong to a
  * port or to a VLAN device on it.
  */
-static struct net_device *t3_route_local_dev(struct t3_dev *dev, __be32 addr)
+struct net_device *t3_route_local_dev(struct t3_dev *dev, __be32 addr)
 {
 	struct net_device *ndev;
 	unsigned int i;
@@ -53,23 +53,15 @@ static struct net_device *t3_route_local_dev(struct t3_dev *dev, __be32 addr)
 	return NULL;
 }
 
-/* The network namespace of a port, with a reference, or NULL if it ends. */
-struct net *t3_route_port_net(const struct net_device *port)
-{
-	struct net *net;
-
-	rcu_read_lock();
-	net = maybe_get_net(dev_net(port));
-	rcu_read_unlock();
-	return net;
-}
-
-/* That of the interface with a local address; also NULL if there is none. */
+/* The network namespace of the interface with a local address, with a reference; or NULL. */
 struct net *t3_route_local_net(struct t3_dev *dev, __be32 addr)
 {
 	struct net_device *ndev = t3_route_local_dev(dev, addr);
-	struct net *net = ndev ? t3_route_port_net(ndev) : NULL;
+	struct net *net;
 
+	rcu_read_lock();
+	net = ndev ? maybe_get_net(dev_net(ndev)) : NULL;
+	rcu_read_unlock();
 	dev_put(ndev);
 	return net;
 }

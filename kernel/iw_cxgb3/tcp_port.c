@@ -5,8 +5,13 @@
  * The card takes the SYNs to the port of a listener, and the segments of a connection, before the
  * host's TCP sees them. So each of them holds a socket on its local address and port: neither the
  * host's TCP nor RDMA gets a port that the other one uses. A connection that was accepted needs
- * none. A wildcard listener takes the SYNs of all ports of the card, and holds a socket in the
- * network namespace of each. It does not follow a port that is moved later.
+ * none.
+ *
+ * A listener holds a socket for each interface whose SYNs it takes, bound to that interface: the
+ * ports of the card (of a specific address, its interface), and what is above them (VLANs, a VRF),
+ * each in its network namespace. So it excludes servers that are bound to one of these interfaces or
+ * to none, and not the listener that rdma_cm has on another iWARP device with sockets of its own
+ * (siw). Interfaces that are made or moved later are not followed.
  *
  * The socket is that of the manager or of the port mapper in two cases. The ids of t3_rdma_cm have
  * no handler of iw_cm: it holds the ports of its ids from their bind on. And iwpmd has a socket on
@@ -15,11 +20,12 @@
  * rdma_cm chooses the ports of most connects, and does not know those of the host. So a connect
  * whose port is one of those that the host chooses, too, may get another one, as from a port
  * mapper. Otherwise rdma_cm knows its users of a port: connects of a program that wants that, the
- * next connect after one that is still being closed, and a wildcard listener on several cards. They
- * share a socket.
+ * next connect after one that is still being closed. They share a socket, as do two ports of the card
+ * in one VRF.
  *
  * A socket of the kernel does not keep its namespace. It is released when the namespace ends.
  */
+#include <linux/netdevice.h>
 #include <linux/slab.h>
 #include <net/ip.h>
 #include <net/net_namespace.h>
@@ -32,6 +38,14 @@ struct t3_tcp_port {
 	struct list_head node;		/* in t3_tcp_ports */
 	unsigned int users;
 	struct socket *sock;		/* NULL: its namespace has ended */
+};
+
+/* An interface whose SYNs a listener takes. */
+struct t3_tcp_place {
+	struct list_head node;
+	struct net *net;
+	int ifindex;
+	struct t3_tcp_port *held;
 };
 
 /* Nothing is allocated with this lock, so that no process waits for the memory of another one. */
@@ -48,8 +62,8 @@ static bool t3_tcp_port_is_managers(const struct iw_cm_id *cm_id)
 	return !cm_id->cm_handler || local->sin_port != mapped->sin_port;
 }
 
-/* Port 0 of @local: any port, which is stored there. */
-static struct socket *t3_tcp_port_bind(struct net *net, struct sockaddr_in *local, bool connects)
+/* Port 0 of @local: any port, which is stored there. @ifindex: of a listener; 0: of a connect */
+static struct socket *t3_tcp_port_bind(struct net *net, int ifindex, struct sockaddr_in *local)
 {
 	struct sockaddr_in addr = *local;
 	struct socket *sock;
@@ -59,7 +73,8 @@ static struct socket *t3_tcp_port_bind(struct net *net, struct sockaddr_in *loca
 	if (ret)
 		return ERR_PTR(ret);
 	/* As a listener of TCP it may follow one whose connections have not all ended. */
-	sock->sk->sk_reuse = connects ? SK_NO_REUSE : SK_CAN_REUSE;
+	sock->sk->sk_reuse = ifindex ? SK_CAN_REUSE : SK_NO_REUSE;
+	sock->sk->sk_bound_dev_if = ifindex;
 	ip_sock_set_freebind(sock->sk);	/* for the address of an interface in a VRF */
 	ret = t3_kernel_bind(sock, (struct sockaddr *)&addr, sizeof(addr));
 	if (ret) {
@@ -71,25 +86,25 @@ static struct socket *t3_tcp_port_bind(struct net *net, struct sockaddr_in *loca
 	return sock;
 }
 
-static bool t3_tcp_port_is_for(const struct t3_tcp_port *held, const struct net *net,
+static bool t3_tcp_port_is_for(const struct t3_tcp_port *held, const struct net *net, int ifindex,
 			       const struct sockaddr_in *local)
 {
 	const struct sock *sk = held->sock ? held->sock->sk : NULL;
 
-	return sk && net_eq(sock_net(sk), net) &&
+	return sk && net_eq(sock_net(sk), net) && sk->sk_bound_dev_if == ifindex &&
 	       inet_sk(sk)->inet_saddr == local->sin_addr.s_addr &&
 	       inet_sk(sk)->inet_sport == local->sin_port;
 }
 
 /* What another user holds for the same address and port, or NULL. */
-static struct t3_tcp_port *t3_tcp_port_share(const struct net *net,
+static struct t3_tcp_port *t3_tcp_port_share(const struct net *net, int ifindex,
 					     const struct sockaddr_in *local)
 {
 	struct t3_tcp_port *held, *found = NULL;
 
 	mutex_lock(&t3_tcp_ports_mutex);
 	list_for_each_entry(held, &t3_tcp_ports, node)
-		if (t3_tcp_port_is_for(held, net, local))
+		if (t3_tcp_port_is_for(held, net, ifindex, local))
 			found = held;
 	if (found)
 		found->users++;
@@ -101,14 +116,13 @@ static struct t3_tcp_port *t3_tcp_port_share(const struct net *net,
  * The caller's reference on the namespace keeps it until the socket is in the list, where
  * t3_tcp_ports_net_exit() finds it.
  */
-static struct t3_tcp_port *t3_tcp_port_get(struct net *net, struct sockaddr_in *local,
-					   bool connects)
+static struct t3_tcp_port *t3_tcp_port_get(struct net *net, int ifindex, struct sockaddr_in *local)
 {
-	struct socket *sock = t3_tcp_port_bind(net, local, connects);
+	struct socket *sock = t3_tcp_port_bind(net, ifindex, local);
 	struct t3_tcp_port *held;
 
 	if (sock == ERR_PTR(-EADDRINUSE)) {
-		held = t3_tcp_port_share(net, local);
+		held = t3_tcp_port_share(net, ifindex, local);
 		return held ?: ERR_CAST(sock);
 	}
 	if (IS_ERR(sock))
@@ -128,7 +142,7 @@ static struct t3_tcp_port *t3_tcp_port_get(struct net *net, struct sockaddr_in *
 
 /**
  * t3_tcp_port_release - release a port
- * @held: from t3_tcp_port_connect() or _listen(), or NULL
+ * @held: from t3_tcp_port_connect(), or NULL
  *
  * May sleep. With the lock, since t3_tcp_ports_net_exit() waits for the end of the socket.
  */
@@ -175,33 +189,69 @@ struct t3_tcp_port *t3_tcp_port_connect(struct t3_dev *dev, const struct iw_cm_i
 	net = t3_route_local_net(dev, local->sin_addr.s_addr);
 	if (!net)
 		return ERR_PTR(-EADDRNOTAVAIL);
-	held = t3_tcp_port_get(net, local, true);
+	held = t3_tcp_port_get(net, 0, local);
 	if (held == ERR_PTR(-EADDRINUSE) && t3_tcp_port_may_be_any(net, local->sin_port)) {
 		local->sin_port = 0;
-		held = t3_tcp_port_get(net, local, true);
+		held = t3_tcp_port_get(net, 0, local);
 	}
 	put_net(net);
 	return held;
 }
 
-/* The namespaces, with a reference each. Return: their number. */
-static unsigned int t3_tcp_port_nets(struct t3_dev *dev, __be32 addr, struct net *nets[])
+static int t3_tcp_place_add(struct net_device *ndev, struct netdev_nested_priv *places)
 {
-	unsigned int i, n = 0;
-	struct net *net;
+	struct t3_tcp_place *place = kzalloc(sizeof(*place), GFP_ATOMIC | __GFP_ACCOUNT);
+
+	if (!place)
+		return -ENOMEM;
+	place->net = maybe_get_net(dev_net(ndev));
+	place->ifindex = ndev->ifindex;
+	list_add_tail(&place->node, places->data);
+	return 0;
+}
+
+/* @ndev and the interfaces above it */
+static int t3_tcp_places_add(struct list_head *list, struct net_device *ndev)
+{
+	struct netdev_nested_priv places = { .data = list };
+	int ret;
+
+	rcu_read_lock();
+	ret = t3_tcp_place_add(ndev, &places);
+	if (!ret)
+		ret = netdev_walk_all_upper_dev_rcu(ndev, t3_tcp_place_add, &places);
+	rcu_read_unlock();
+	return ret;
+}
+
+static int t3_tcp_places_find(struct list_head *list, struct t3_dev *dev, __be32 addr)
+{
+	struct net_device *ndev;
+	unsigned int i;
+	int ret = 0;
 
 	if (addr) {
-		nets[0] = t3_route_local_net(dev, addr);
-		return nets[0] ? 1 : 0;
+		ndev = t3_route_local_dev(dev, addr);
+		ret = ndev ? t3_tcp_places_add(list, ndev) : -EADDRNOTAVAIL;
+		dev_put(ndev);
+		return ret;
 	}
-	for (i = 0; i < dev->ports.nports; i++) {
-		net = t3_route_port_net(dev->ports.lldevs[i]);
-		if (net && n && net == nets[0])
-			put_net(net);
-		else if (net)
-			nets[n++] = net;
-	}
-	return n;
+	for (i = 0; !ret && i < dev->ports.nports; i++)
+		ret = t3_tcp_places_add(list, dev->ports.lldevs[i]);
+	return ret;
+}
+
+static int t3_tcp_place_hold(struct t3_tcp_place *place, struct sockaddr_in *local)
+{
+	struct t3_tcp_port *held;
+
+	if (!place->net)
+		return 0;	/* it ends */
+	held = t3_tcp_port_get(place->net, place->ifindex, local);
+	if (IS_ERR(held))
+		return PTR_ERR(held);
+	place->held = held;
+	return 0;
 }
 
 /**
@@ -209,32 +259,41 @@ static unsigned int t3_tcp_port_nets(struct t3_dev *dev, __be32 addr, struct net
  * @dev: device
  * @cm_id: its id
  * @local: its address
- * @held: T3_MAX_PORTS pointers, which are NULL; for t3_tcp_port_release(), after an error, too
+ * @places: an empty list; for t3_tcp_port_unlisten(), after an error, too
  *
  * May sleep. Return: 0, also if the manager answers for the port; or an error as that of
  * t3_tcp_port_connect(), which is -EADDRNOTAVAIL for the addresses of any manager.
  */
 int t3_tcp_port_listen(struct t3_dev *dev, const struct iw_cm_id *cm_id, struct sockaddr_in *local,
-		       struct t3_tcp_port *held[])
+		       struct list_head *places)
 {
-	bool managers = t3_tcp_port_is_managers(cm_id);
-	struct net *nets[T3_MAX_PORTS];
-	struct t3_tcp_port *port;
-	unsigned int i, n;
-	int ret = 0;
+	int ret = t3_tcp_places_find(places, dev, local->sin_addr.s_addr);
+	struct t3_tcp_place *place;
 
-	n = t3_tcp_port_nets(dev, local->sin_addr.s_addr, nets);
-	if (!n)
-		return -EADDRNOTAVAIL;
-	for (i = 0; i < n; i++) {
-		port = ret || managers ? NULL : t3_tcp_port_get(nets[i], local, false);
-		put_net(nets[i]);
-		if (IS_ERR(port))
-			ret = PTR_ERR(port);
-		else
-			held[i] = port;
+	list_for_each_entry(place, places, node) {
+		if (!ret && !t3_tcp_port_is_managers(cm_id))
+			ret = t3_tcp_place_hold(place, local);
+		if (place->net)
+			put_net(place->net);
 	}
 	return ret;
+}
+
+/**
+ * t3_tcp_port_unlisten - release the port of a listener
+ * @places: from t3_tcp_port_listen(); empty then
+ *
+ * May sleep.
+ */
+void t3_tcp_port_unlisten(struct list_head *places)
+{
+	struct t3_tcp_place *place, *next;
+
+	list_for_each_entry_safe(place, next, places, node) {
+		t3_tcp_port_release(place->held);
+		list_del(&place->node);
+		kfree(place);
+	}
 }
 
 static void __net_exit t3_tcp_ports_net_exit(struct net *net)

@@ -54,19 +54,18 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what)
 	set_bit(T3_DEV_GONE, &dev->flags);
 }
 
-/* Of a wildcard listener, with an error in the second namespace. */
+/* With an error it holds some ports, too. */
 int t3_tcp_port_listen(struct t3_dev *dev, const struct iw_cm_id *cm_id, struct sockaddr_in *local,
-		       struct t3_tcp_port *held[])
+		       struct list_head *places)
 {
 	card.ports_held++;
 	card.local = *local;
-	held[0] = (void *)&card;
 	return card.port_error;
 }
 
-void t3_tcp_port_release(struct t3_tcp_port *held)
+void t3_tcp_port_unlisten(struct list_head *places)
 {
-	card.ports_held -= !!held;
+	card.ports_held--;
 }
 
 int t3_cpl_status_to_errno(u8 status)

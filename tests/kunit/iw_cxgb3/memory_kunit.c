@@ -388,13 +388,15 @@ int t3_route_resolve(struct t3_ep *ep)
 }
 
 int t3_tcp_port_listen(struct t3_dev *dev, const struct iw_cm_id *cm_id, struct sockaddr_in *local,
-		       struct t3_tcp_port *held[])
+		       struct list_head *places)
 {
-	if (alloc_fails(GFP_KERNEL, __func__))
-		return -ENOMEM;
 	card.ports_held++;
-	held[0] = (void *)&card;
-	return 0;
+	return alloc_fails(GFP_KERNEL, __func__) ? -ENOMEM : 0;
+}
+
+void t3_tcp_port_unlisten(struct list_head *places)
+{
+	card.ports_held--;
 }
 
 struct t3_tcp_port *t3_tcp_port_connect(struct t3_dev *dev, const struct iw_cm_id *cm_id,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Local ports that listeners and connects of the card hold, beside sockets of the host. The
- * sockets are real, on the loopback interface.
+ * sockets are real; the loopback interface is the port of the card.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -15,25 +15,25 @@ enum {
 	ELSEWHERE = 0x7f000002,
 	PORT = 7174,			/* the host chooses no port below 32768 */
 	EPHEMERAL = 40123,
+	OTHER_INTERFACE = 7174,		/* an index that no interface has */
 };
 
 static struct t3_dev *dev;
 static struct iw_cm_id *cm_id;
 
-static struct {
-	bool no_address;
-	unsigned int net_refs;
-} card;
+static bool no_address;
 
-struct net *t3_route_port_net(const struct net_device *port)
+struct net_device *t3_route_local_dev(struct t3_dev *dev, __be32 addr)
 {
-	card.net_refs++;
-	return get_net(&init_net);
+	if (no_address)
+		return NULL;
+	dev_hold(init_net.loopback_dev);
+	return init_net.loopback_dev;
 }
 
 struct net *t3_route_local_net(struct t3_dev *dev, __be32 addr)
 {
-	return card.no_address ? NULL : t3_route_port_net(NULL);
+	return no_address ? NULL : get_net(&init_net);
 }
 
 static int of_iw_cm(struct iw_cm_id *cm_id, struct iw_cm_event *event)
@@ -43,12 +43,13 @@ static int of_iw_cm(struct iw_cm_id *cm_id, struct iw_cm_event *event)
 
 static int tcp_port_init(struct kunit *test)
 {
-	memset(&card, 0, sizeof(card));
+	no_address = false;
 	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
 	cm_id = kunit_kzalloc(test, sizeof(*cm_id), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, dev);
 	KUNIT_ASSERT_NOT_NULL(test, cm_id);
-	dev->ports.nports = 2;
+	dev->ports.nports = 1;
+	dev->ports.lldevs[0] = init_net.loopback_dev;
 	cm_id->cm_handler = of_iw_cm;
 	KUNIT_ASSERT_EQ(test, t3_tcp_ports_init(), 0);
 	return 0;
@@ -76,17 +77,16 @@ static struct t3_tcp_port *hold_connect(u32 addr, u16 port)
 	return t3_tcp_port_connect(dev, cm_id, &local);
 }
 
-static int hold_listener(u32 addr, u16 port, struct t3_tcp_port *held[])
+/* With a second port of the card, or on a second card: they add to @places. */
+static int hold_listener(u32 addr, u16 port, struct list_head *places)
 {
 	struct sockaddr_in local = address(addr, port);
 
-	held[0] = NULL;
-	held[1] = NULL;
-	return t3_tcp_port_listen(dev, cm_id, &local, held);
+	return t3_tcp_port_listen(dev, cm_id, &local, places);
 }
 
 /* A server of the host, as most with SO_REUSEADDR. */
-static int serve(u32 addr, u16 port, struct socket **sock)
+static int serve_on(int ifindex, u32 addr, u16 port, struct socket **sock)
 {
 	struct sockaddr_in local = address(addr, port);
 	int ret;
@@ -95,6 +95,7 @@ static int serve(u32 addr, u16 port, struct socket **sock)
 	if (ret)
 		return ret;
 	(*sock)->sk->sk_reuse = SK_CAN_REUSE;
+	(*sock)->sk->sk_bound_dev_if = ifindex;
 	ret = t3_kernel_bind(*sock, (struct sockaddr *)&local, sizeof(local));
 	if (!ret)
 		ret = kernel_listen(*sock, 5);
@@ -103,6 +104,11 @@ static int serve(u32 addr, u16 port, struct socket **sock)
 		*sock = NULL;
 	}
 	return ret;
+}
+
+static int serve(u32 addr, u16 port, struct socket **sock)
+{
+	return serve_on(0, addr, port, sock);
 }
 
 static void expect_free(struct kunit *test, u32 addr, u16 port)
@@ -118,12 +124,16 @@ static const struct shared_port {
 	const char *name;
 	u32 rdma, host;
 	bool free;
+	int ifindex;			/* of the host's server; 0: any */
 } shared_ports[] = {
 	{ "same address", HOST, HOST, false },
 	{ "host on the wildcard", HOST, INADDR_ANY, false },
 	{ "RDMA on the wildcard", INADDR_ANY, HOST, false },
 	{ "both on the wildcard", INADDR_ANY, INADDR_ANY, false },
 	{ "other address", HOST, ELSEWHERE, true },
+	{ "host on the card's interface", INADDR_ANY, INADDR_ANY, false, LOOPBACK_IFINDEX },
+	{ "the same, RDMA on an address", HOST, INADDR_ANY, false, LOOPBACK_IFINDEX },
+	{ "host on another interface", INADDR_ANY, INADDR_ANY, true, OTHER_INTERFACE },
 };
 
 static void shared_port_name(const struct shared_port *c, char *name)
@@ -136,44 +146,37 @@ KUNIT_ARRAY_PARAM(shared_port, shared_ports, shared_port_name);
 static void servers_exclude_each_other(struct kunit *test)
 {
 	const struct shared_port *c = test->param_value;
-	struct t3_tcp_port *held[T3_MAX_PORTS];
+	int expected = c->free ? 0 : -EADDRINUSE;
 	struct socket *sock = NULL;
+	LIST_HEAD(places);
 
-	KUNIT_ASSERT_EQ(test, hold_listener(c->rdma, PORT, held), 0);
-	KUNIT_EXPECT_EQ(test, serve(c->host, PORT, &sock), c->free ? 0 : -EADDRINUSE);
+	KUNIT_ASSERT_EQ(test, hold_listener(c->rdma, PORT, &places), 0);
+	KUNIT_EXPECT_EQ(test, serve_on(c->ifindex, c->host, PORT, &sock), expected);
 	if (sock)
 		sock_release(sock);
-	t3_tcp_port_release(held[0]);
+	t3_tcp_port_unlisten(&places);
 
-	KUNIT_ASSERT_EQ(test, serve(c->host, PORT, &sock), 0);
-	KUNIT_EXPECT_EQ(test, hold_listener(c->rdma, PORT, held), c->free ? 0 : -EADDRINUSE);
-	t3_tcp_port_release(held[0]);
+	KUNIT_ASSERT_EQ(test, serve_on(c->ifindex, c->host, PORT, &sock), 0);
+	KUNIT_EXPECT_EQ(test, hold_listener(c->rdma, PORT, &places), expected);
+	t3_tcp_port_unlisten(&places);
 	sock_release(sock);
 }
 
-static void wildcard_has_one_socket_in_each_namespace(struct kunit *test)
+/* Two ports of a card in one VRF. */
+static void interfaces_share_the_one_above(struct kunit *test)
 {
-	struct t3_tcp_port *held[T3_MAX_PORTS];
-
-	KUNIT_ASSERT_EQ(test, hold_listener(INADDR_ANY, PORT, held), 0);
-	KUNIT_EXPECT_EQ(test, card.net_refs, 2);
-	KUNIT_EXPECT_NOT_NULL(test, held[0]);
-	KUNIT_EXPECT_NULL(test, held[1]);
-	t3_tcp_port_release(held[0]);
-}
-
-/* The listener of rdma_cm is one on each card. */
-static void cards_share_the_port_of_a_wildcard(struct kunit *test)
-{
-	struct t3_tcp_port *first[T3_MAX_PORTS], *second[T3_MAX_PORTS];
 	struct socket *sock;
+	LIST_HEAD(places);
 
-	KUNIT_ASSERT_EQ(test, hold_listener(INADDR_ANY, PORT, first), 0);
-	KUNIT_EXPECT_EQ(test, hold_listener(INADDR_ANY, PORT, second), 0);
-	KUNIT_EXPECT_PTR_EQ(test, first[0], second[0]);
-	t3_tcp_port_release(first[0]);
+	dev->ports.nports = 2;
+	dev->ports.lldevs[1] = init_net.loopback_dev;
+	KUNIT_ASSERT_EQ(test, hold_listener(INADDR_ANY, PORT, &places), 0);
+	KUNIT_EXPECT_FALSE(test, list_is_singular(&places));
+	t3_tcp_port_release(list_first_entry(&places, struct t3_tcp_place, node)->held);
+	list_first_entry(&places, struct t3_tcp_place, node)->held = NULL;
 	KUNIT_EXPECT_EQ(test, serve(HOST, PORT, &sock), -EADDRINUSE);
-	t3_tcp_port_release(second[0]);
+	t3_tcp_port_unlisten(&places);
+	KUNIT_EXPECT_TRUE(test, list_empty(&places));
 	expect_free(test, HOST, PORT);
 }
 
@@ -181,28 +184,30 @@ static void cards_share_the_port_of_a_wildcard(struct kunit *test)
 static void manager_answers_for_its_ports(struct kunit *test)
 {
 	struct sockaddr_in *mapped = (struct sockaddr_in *)&cm_id->m_local_addr;
-	struct t3_tcp_port *held[T3_MAX_PORTS];
+	LIST_HEAD(places);
 
 	mapped->sin_port = htons(PORT);
-	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, held), 0);
-	KUNIT_EXPECT_NULL(test, held[0]);
+	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, &places), 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&t3_tcp_ports));
+	t3_tcp_port_unlisten(&places);
 	KUNIT_EXPECT_NULL(test, hold_connect(HOST, PORT));
 	((struct sockaddr_in *)&cm_id->local_addr)->sin_port = htons(PORT);
 	cm_id->cm_handler = NULL;
-	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, held), 0);
-	KUNIT_EXPECT_NULL(test, held[0]);
+	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, &places), 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&t3_tcp_ports));
+	t3_tcp_port_unlisten(&places);
 	KUNIT_EXPECT_NULL(test, hold_connect(HOST, PORT));
 }
 
 static void address_must_be_on_the_card(struct kunit *test)
 {
-	struct t3_tcp_port *held[T3_MAX_PORTS];
+	LIST_HEAD(places);
 
-	card.no_address = true;
-	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, held), -EADDRNOTAVAIL);
+	no_address = true;
+	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, &places), -EADDRNOTAVAIL);
 	KUNIT_EXPECT_PTR_EQ(test, hold_connect(HOST, PORT), ERR_PTR(-EADDRNOTAVAIL));
 	cm_id->cm_handler = NULL;	/* of t3_rdma_cm */
-	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, held), -EADDRNOTAVAIL);
+	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, &places), -EADDRNOTAVAIL);
 }
 
 /* rdma_cm gives a port to several connects if the program asks for that. */
@@ -246,19 +251,18 @@ static void connect_does_not_take_a_port_of_the_host(struct kunit *test)
 /* The listener exists on. */
 static void end_of_a_namespace_releases_its_sockets(struct kunit *test)
 {
-	struct t3_tcp_port *held[T3_MAX_PORTS];
+	LIST_HEAD(places);
 
-	KUNIT_ASSERT_EQ(test, hold_listener(HOST, PORT, held), 0);
+	KUNIT_ASSERT_EQ(test, hold_listener(HOST, PORT, &places), 0);
 	t3_tcp_ports_net_exit(&init_net);
-	KUNIT_EXPECT_NULL(test, held[0]->sock);
+	KUNIT_EXPECT_NULL(test, list_first_entry(&t3_tcp_ports, struct t3_tcp_port, node)->sock);
 	expect_free(test, HOST, PORT);
-	t3_tcp_port_release(held[0]);
+	t3_tcp_port_unlisten(&places);
 }
 
 static struct kunit_case tcp_port_cases[] = {
 	KUNIT_CASE_PARAM(servers_exclude_each_other, shared_port_gen_params),
-	KUNIT_CASE(wildcard_has_one_socket_in_each_namespace),
-	KUNIT_CASE(cards_share_the_port_of_a_wildcard),
+	KUNIT_CASE(interfaces_share_the_one_above),
 	KUNIT_CASE(manager_answers_for_its_ports),
 	KUNIT_CASE(address_must_be_on_the_card),
 	KUNIT_CASE(connects_share_a_port),
