@@ -66,6 +66,20 @@ def test_only_tests_that_pass_in_the_second_run_are_forgiven(tally, tmp_path):
     assert (first.failures, first.unstable, first.passed) == (["earlier: c::z", "s: c::b"], ["s: c::a"], 1)
 
 
+def test_files_run_by_themselves_and_are_counted_together(program, tally, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(program, "ROOT", tmp_path)
+    monkeypatch.delenv("CI", raising=False)
+    (tmp_path / "t").mkdir()
+    for name, text in (("passes", "def test_a(): pass"), ("fails", "def test_b(): assert 0"), ("empty", ""), ("broken", "import absent")):
+        (tmp_path / f"t/test_{name}.py").write_text(text)
+    counted = tally()
+    assert not program.FilesOfTests("s", "t", tmp_path / "results").run(counted)
+    assert counted.passed == 1 and [failure.split("::")[-1] for failure in sorted(counted.failures)] == ["t.test_broken", "test_b"]
+    assert [stage[:2] for stage in counted.stages] == [("s", "FAILED")]
+    output = capsys.readouterr().out
+    assert all(f"== t/test_{name}.py\n" in output for name in ("passes", "fails", "empty", "broken"))
+
+
 def races(program, what, tmp_path):
     return {stage.name: stage.command for stage in program.stages(what, tmp_path, None) if "tests/races/run" in stage.command}
 

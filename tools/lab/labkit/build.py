@@ -6,6 +6,8 @@ The result is build/guest/SUITE, which guests see read-only as /t3:
     kernels/NAME/modules/*.ko: the same for a kernel of the project (see kernel.py); guests that run it see them as /t3/modules
 """
 
+import contextlib
+import fcntl
 import filecmp
 import os
 import shutil
@@ -20,6 +22,17 @@ CMAKE_TARGETS = ("cxgb3_provider", "examples", "test_programs", "tools")
 def in_build_root(made: image.Image, script: str, log: Path) -> None:
     """Runs a shell script in the image's build root; the tree is /src there, and the folder of the project's kernel /work."""
     buildroot.run_script(made.build_root, script, log, made.kernel.folder if made.kernel else None)
+
+
+@contextlib.contextmanager
+def alone(made: image.Image, what: str):
+    """Shows a step that builds for an image; other processes that build for it wait. Guests of these may use the products: what has not
+    changed is not written again."""
+    made.products.mkdir(parents=True, exist_ok=True)
+    with open(made.products / ".lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with progress.step(f"building {what} for {made.suite}{f', kernel {made.kernel.kind.name}' if made.kernel else ''}"):
+            yield
 
 
 def sync(source: Path, target: Path, skip=lambda path: False) -> None:
@@ -68,7 +81,7 @@ def _kbuild(made: image.Image, source: str, target: str, more: str = "") -> None
         cd /src/{out.relative_to(paths.REPO)}
         make -C {_headers(made)} M=$PWD/src/{source} -j{os.cpu_count()} {more} modules
         mkdir -p {target}
-        find src/{source} -name '*.ko' -exec cp -p {{}} {target}/ \\;""",
+        find src/{source} -name '*.ko' -exec cp -pu {{}} {target}/ \\;""",
         out / f"log/{target}.log")
 
 
@@ -79,7 +92,7 @@ def modules(made: image.Image) -> None:
 def kunit(suite: str, kernel_name: str | None) -> Path:
     """The KUnit suites for a kernel of ours, or the image's if that is one; returns their folder."""
     made = image.get(suite, kernel_name)
-    with progress.step(f"building KUnit suites for {suite}{f', kernel {kernel_name}' if kernel_name else ''}"):
+    with alone(made, "KUnit suites"):
         _kbuild(made, "tests/kunit", "kunit")
     return modules_folder(made) / "kunit"
 
@@ -87,7 +100,7 @@ def kunit(suite: str, kernel_name: str | None) -> Path:
 def test_modules(suite: str, kernel_name: str | None = None) -> None:
     """Builds the modules of tests/modules, which use the exports of ours, into the folder of modules for guests. Ours must be built."""
     made = image.get(suite, kernel_name)
-    with progress.step(f"building modules of tests for {suite}{f', kernel {kernel_name}' if kernel_name else ''}"):
+    with alone(made, "modules of tests"):
         _kbuild(made, "tests/modules", "modules", "KBUILD_EXTRA_SYMBOLS=$PWD/src/kernel/Module.symvers")
 
 
@@ -100,16 +113,15 @@ def races(suite: str, kernel_name: str | None = None) -> Path:
     folder."""
     made = image.get(suite, kernel_name)
     out = modules_folder(made)
-    parts = ("include", "kernel", "tests/modules/races")
-    for part in parts:
-        sync(paths.REPO / part, out / "races/src" / part, built)
-    (out / "races/src/Kbuild").write_text("obj-m := tests/modules/races/ kernel/\n")
     more = made.kernel.kind.make if made.kernel else ""
-    with progress.step(f"building modules with race points for {suite}{f', kernel {kernel_name}' if kernel_name else ''}"):
+    with alone(made, "modules with race points"):
+        for part in ("include", "kernel", "tests/modules/races"):
+            sync(paths.REPO / part, out / "races/src" / part, built)
+        (out / "races/src/Kbuild").write_text("obj-m := tests/modules/races/ kernel/\n")
         in_build_root(made, f"""
             cd /src/{out.relative_to(paths.REPO)}/races
             make -C {_headers(made)} M=$PWD/src -j{os.cpu_count()} {more} {WITH_RACE_POINTS} modules
-            find src -name '*.ko' -exec cp -p {{}} . \\;""", out / "log/races.log")
+            find src -name '*.ko' -exec cp -pu {{}} . \\;""", out / "log/races.log")
     return out / "races"
 
 
@@ -128,20 +140,18 @@ def programs(made: image.Image, goal: Path) -> None:
             echo "$known" | grep -q "^$target: phony" && ninja -C $cmake $target
         done
         mkdir -p $out/provider $out/bin
-        find $cmake/userspace/providers -name '*-rdmav*.so' -exec cp -p {{}} $out/provider/ \\;
-        cp -p userspace/providers/cxgb3/cxgb3.driver $out/provider/
-        cp -p userspace/aix/ofed-env $out/bin/
+        find $cmake/userspace/providers -name '*-rdmav*.so' -exec cp -pu {{}} $out/provider/ \\;
+        cp -pu userspace/providers/cxgb3/cxgb3.driver $out/provider/
+        cp -pu userspace/aix/ofed-env $out/bin/
         find $cmake/examples $cmake/tests/programs $cmake/tools \\
-            -name CMakeFiles -prune -o -type f -executable -exec cp -p {{}} $out/bin/ \\; 2>/dev/null || true
+            -name CMakeFiles -prune -o -type f -executable -exec cp -pu {{}} $out/bin/ \\; 2>/dev/null || true
         """, goal / "log/programs.log")
 
 
 def everything(suite: str = "bookworm", kernel_name: str | None = None) -> Path:
     """Builds all that guests of a release run; only changed parts are rebuilt."""
     made = image.get(suite, kernel_name)
-    goal = made.products
-    goal.mkdir(parents=True, exist_ok=True)
-    with progress.step(f"building modules and programs for {suite}{f', kernel {kernel_name}' if kernel_name else ''}"):
+    with alone(made, "modules and programs"):
         modules(made)
-        programs(made, goal)
-    return goal
+        programs(made, made.products)
+    return made.products

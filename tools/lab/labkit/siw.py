@@ -85,19 +85,19 @@ def module(suite: str = "bookworm") -> Path | None:
         return None
     goal = paths.guest_build(suite) / "siw"
     original = source(made)
-    goal.mkdir(parents=True, exist_ok=True)
-    for path, text in patched(original).items():
-        if path.name == "siw_cm.c":
-            text = with_pause(text)
-        if path.name in ("siw_main.c", "siw.h"):
-            text = with_parameters(text, main=path.suffix == ".c")
-        target = goal / path.name
-        if not target.exists() or target.read_text() != text:
-            target.write_text(text)
-    with progress.step(f"building siw for {suite}"):
+    with build.alone(made, "siw"):
+        goal.mkdir(parents=True, exist_ok=True)
+        for path, text in patched(original).items():
+            if path.name == "siw_cm.c":
+                text = with_pause(text)
+            if path.name in ("siw_main.c", "siw.h"):
+                text = with_parameters(text, main=path.suffix == ".c")
+            target = goal / path.name
+            if not target.exists() or target.read_text() != text:
+                target.write_text(text)
         build.in_build_root(made, f"""
             cd /src/build/guest/{suite}/siw
             make -C /lib/modules/{made.release}/build M=$PWD CONFIG_RDMA_SIW=m -j{os.cpu_count()} modules
             mkdir -p ../modules
-            cp -p siw.ko ../modules/""", paths.guest_build(suite) / "log/siw.log")
+            cp -pu siw.ko ../modules/""", paths.guest_build(suite) / "log/siw.log")
     return paths.guest_build(suite) / "modules/siw.ko"
