@@ -12,11 +12,11 @@
 #include <linux/sched/signal.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
-#include <linux/uidgid.h>
 #include <linux/user_namespace.h>
 #include <rdma/rdma_cm.h>
 #include <rdma/restrack.h>
 
+#include <t3_cred.h>
 #include <t3_race_point.h>
 
 #include "uapi/t3_abi.h"
@@ -26,20 +26,6 @@
 #include "trace.h"
 
 /* --- owner ------------------------------------------------------------------- */
-
-/*
- * The conditions under which the caller may trace a process with the owner's credentials. All
- * ids of the owner count, so that a user cannot connect the QPs of a set-uid program that he
- * started. The caller's real ids count, so that he cannot make such a program do it.
- */
-static bool t3_may_act_as(const struct cred *caller, const struct cred *owner)
-{
-	return uid_eq(caller->uid, owner->uid) && uid_eq(caller->uid, owner->euid) &&
-	       uid_eq(caller->uid, owner->suid) && gid_eq(caller->gid, owner->gid) &&
-	       gid_eq(caller->gid, owner->egid) && gid_eq(caller->gid, owner->sgid) &&
-	       caller->user_ns == owner->user_ns &&
-	       cap_issubset(owner->cap_permitted, caller->cap_permitted);
-}
 
 /*
  * Consumers name a QP by its number, which is easy to guess, and the in-tree rdma_cm and iw_cm

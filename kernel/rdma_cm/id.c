@@ -43,6 +43,7 @@ static void cm_id_free(struct kref *ref)
 	cm_iwpm_unmap(id->mapping);
 	put_net(cm_net(id));
 	put_cred(id->listen_cred);
+	put_cred(id->qp_cred);
 	cm_iw_free(id);
 	kfree(id);
 	mem_cgroup_put(memcg);

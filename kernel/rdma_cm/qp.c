@@ -26,6 +26,7 @@
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
+#include <t3_cred.h>
 #include <t3_race_point.h>
 #include <t3_uverbs_file.h>
 
@@ -69,17 +70,22 @@ static void cm_uobject_put(struct ib_uobject *uobj)
 }
 
 /*
- * A process connects QPs that were created by itself, or by a process of the same user. Not with
+ * A process connects QPs that were created by itself, or by one that it may trace. Not with
  * `current`: inside the provider's call that may be another task than the one that called us.
  */
 static bool cm_qp_permitted(const struct cm_id *id, const struct ib_qp *qp)
 {
 	struct task_struct *creator = READ_ONCE(qp->res.task);
+	bool permitted;
 
 	if (!id->user)
 		return true;
-	return qp->uobject && creator && (creator->tgid == id->qp_tgid ||
-					  uid_eq(task_uid(creator), id->qp_uid));
+	if (!qp->uobject || !creator)
+		return false;
+	rcu_read_lock();
+	permitted = creator->tgid == id->qp_tgid || t3_may_act_as(id->qp_cred, __task_cred(creator));
+	rcu_read_unlock();
+	return permitted;
 }
 
 /*
@@ -200,7 +206,8 @@ int cm_qp_get(struct cm_id *id, u32 qpn)
 
 	id->qp_foreign = false;
 	id->qp_tgid = current->tgid;
-	id->qp_uid = current_uid();
+	put_cred(id->qp_cred);
+	id->qp_cred = get_current_cred();
 	id->base.qp_num = qp ? qp->qp_num : qpn;
 	if (!qp)
 		return cm_qp_get_by_num(id, qpn);

@@ -370,7 +370,7 @@ struct cm_binding {
  * @qp_by_provider: @conn_qp is not set yet: cm_qp_get_late() sets it inside the provider's call
  * @qp_foreign: cm_qp_get_late() found that the process may not use the QP
  * @qp_tgid: the process that connects or accepts
- * @qp_uid: its user
+ * @qp_cred: its credentials then
  * @addr_task: the task that runs the callback of a lookup
  * @work: the worker
  * @peer: parameters of the peer. Written by the upcall or lookup before its event is queued; read,
@@ -430,8 +430,8 @@ struct cm_id {
 	struct ib_qp *conn_qp __guarded_by(&lock);
 	bool qp_by_provider __guarded_by(&lock);
 	bool qp_foreign;		/* written inside the provider's call, read after it */
-	pid_t qp_tgid;			/* written before that call, as @qp_uid */
-	kuid_t qp_uid;
+	pid_t qp_tgid;			/* written before that call, as @qp_cred */
+	const struct cred *qp_cred;
 	struct task_struct *addr_task;	/* cm_addr_cancel() asks whether it is the current one */
 	struct work_struct work;
 	struct cm_peer_params peer;	/* by the order of upcall, queue and handling */

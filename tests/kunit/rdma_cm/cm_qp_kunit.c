@@ -143,6 +143,27 @@ static void a_process_connects_its_own_qps(struct kunit *test)
 	end(test);
 }
 
+/* Another process of the same user, as after a fork; and a set-uid program that he has started. */
+static void a_process_connects_qps_of_those_that_it_may_trace(struct kunit *test)
+{
+	struct task_struct *other_task = kunit_kzalloc(test, sizeof(*other_task), GFP_KERNEL);
+	struct cred *cred = kunit_kzalloc(test, sizeof(*cred), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, other_task);
+	KUNIT_ASSERT_NOT_NULL(test, cred);
+	*cred = *current_cred();
+	rcu_assign_pointer(other_task->real_cred, cred);
+	id_kind = PROCESS_IDS;
+	begin(test, IN_PROCESS);
+	run_shorthand(test, READY);
+	fake.qp.res.task = other_task;
+	cred->euid = KUIDT_INIT(1000);
+	KUNIT_EXPECT_EQ(test, call(CONNECT), -EINVAL);
+	cred->euid = current_uid();
+	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
+	end(test);
+}
+
 static struct task_struct *next_creator;
 
 static void the_number_is_that_of_another_qp(void)
@@ -288,6 +309,7 @@ static struct kunit_case cm_qp_cases[] = {
 	KUNIT_CASE(an_object_is_not_looked_up),
 	KUNIT_CASE(a_module_connects_its_own_qp),
 	KUNIT_CASE(a_process_connects_its_own_qps),
+	KUNIT_CASE(a_process_connects_qps_of_those_that_it_may_trace),
 	KUNIT_CASE(the_qp_of_another_user_is_not_tracked),
 	KUNIT_CASE(the_qp_that_the_manager_creates_is_destroyed),
 	KUNIT_CASE_PARAM(a_removal_handler_destroys_the_qp, qp_removal_gen_params),
