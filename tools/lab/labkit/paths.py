@@ -29,9 +29,14 @@ def need_space(folder: Path, mebibytes: int, what: str) -> None:
         raise LabError(f"{what} needs {mebibytes} MiB in {folder}, where {free} MiB are free")
 
 
+def _area() -> str:
+    """Labs of one name can run in different areas of this tree."""
+    return os.environ.get("T3LAB_AREA", "")
+
+
 def runtime() -> Path:
     """Sockets and locks of this tree's running labs. Short, because a socket's path may have 107 characters only."""
-    path = Path(f"/tmp/t3lab-{os.getuid()}") / hashlib.sha256(bytes(REPO)).hexdigest()[:8]
+    path = Path(f"/tmp/t3lab-{os.getuid()}") / hashlib.sha256(bytes(REPO) + _area().encode()).hexdigest()[:8]
     path.parent.mkdir(mode=0o700, exist_ok=True)
     if path.parent.stat().st_uid != os.getuid():
         raise LabError(f"{path.parent} belongs to another user")
@@ -41,7 +46,7 @@ def runtime() -> Path:
 
 def artifacts(lab: str) -> Path:
     """Logs and captures of a lab; kept after it ended, replaced by the next lab of that name."""
-    return REPO / "build/lab" / lab
+    return REPO / "build/lab" / _area() / lab
 
 
 def guest_build(suite: str) -> Path:
