@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
@@ -22,7 +24,8 @@ public:
     static constexpr std::uint64_t default_base = 0x1'0000'0000;
 
     explicit FakeHost(std::size_t size = 4 << 20, std::uint64_t base = default_base)
-        : base_(base), next_(base), memory_(size) {}
+        : base_(base), next_(base), size_(size),
+          memory_(static_cast<std::uint8_t*>(std::calloc(size, 1)), &std::free) {}
 
     bool dma_read(std::uint64_t addr, MutableBytes to) override {
         ++reads;
@@ -61,7 +64,7 @@ public:
     [[nodiscard]] std::uint64_t base() const { return base_; }
     /// Direct access to the memory. Throws std::out_of_range, which reports a mistake in a test.
     std::uint8_t* at(std::uint64_t addr, std::size_t size = 1) {
-        if (addr < base_ || size > memory_.size() || addr - base_ > memory_.size() - size)
+        if (addr < base_ || size > size_ || addr - base_ > size_ - size)
             throw std::out_of_range("FakeHost: no such memory");
         return &memory_[addr - base_];
     }
@@ -103,7 +106,7 @@ private:
     };
 
     std::uint8_t* find(std::uint64_t addr, std::size_t size) {
-        if (addr < base_ || size > memory_.size() || addr - base_ > memory_.size() - size)
+        if (addr < base_ || size > size_ || addr - base_ > size_ - size)
             return nullptr;
         for (const Hole& hole : holes_)
             if (addr < hole.addr + hole.size && hole.addr < addr + size)
@@ -113,7 +116,8 @@ private:
 
     std::uint64_t base_;
     std::uint64_t next_;
-    Buffer memory_;
+    std::size_t size_;
+    std::unique_ptr<std::uint8_t[], decltype(&std::free)> memory_; ///< untouched pages cost nothing
     std::vector<Hole> holes_;
 };
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <array>
 
 #include "sim/hw/sge.hh"
 #include "tests/sim/rnic/node.hh"
@@ -15,15 +16,15 @@ namespace {
 
 using testing::SizeIs;
 
-constexpr std::uint32_t size = 5 * 4096;
+constexpr std::uint32_t size = 3 * 4096;
 constexpr std::uint8_t secret = 0xa5, sunk = 0x5a;
 
-/// The parameter is the answer to G55, "modelled" or "other".
-class Reclaimed : public testing::TestWithParam<const char*>, public Connection {
-protected:
-    void SetUp() override {
+/// @p g55 is the answer to G55, "modelled" or "other".
+class Scene : public Connection {
+public:
+    explicit Scene(const char* g55) {
         for (Node* node : {&a, &b}) {
-            node->faults.guesses.set(std::string("G55=") + GetParam());
+            node->faults.guesses.set(std::string("G55=") + g55);
             node->sge.open_qp_context(hw::control_qp, 0, control.emplace_back(node->host.alloc(256 * 128)),
                                       256);
         }
@@ -55,18 +56,24 @@ protected:
         ASSERT_THAT(b.sge.records, SizeIs(1));
         b.sge.records.clear();
     }
-    /// Deregisters the region and gives its pages to the victim.
-    void deregister() {
-        write(Node::tpt_address(rb.stag), Words(8));
-        if (neutralise) {
-            Words entries;
-            for (std::size_t i = 0; i < (rb.pages.size() + 3) / 4 * 4; ++i)
-                entries.insert(entries.end(), {wr::hi(sink), wr::lo(sink)});
+    void clear_tpt_entry() { write(Node::tpt_address(rb.stag), Words(8)); }
+    void name_the_sink() {
+        Words entries;
+        for (std::size_t i = 0; i < (rb.pages.size() + 3) / 4 * 4; ++i)
+            entries.insert(entries.end(), {wr::hi(sink), wr::lo(sink)});
+        if (neutralise)
             write(0x07000100, entries); // the region's range: entry 0x20
+    }
+    void give_pages_to_the_victim() {
+        if (neutralise)
             write(Node::tpt_address(0), Words(8));
-        }
         for (std::uint64_t page : rb.pages)
             std::fill_n(b.host.at(page, 4096), 4096, secret);
+    }
+    void deregister() {
+        clear_tpt_entry();
+        name_the_sink();
+        give_pages_to_the_victim();
     }
     [[nodiscard]] bool victim_is_unchanged() {
         return std::ranges::all_of(rb.pages, [this](std::uint64_t page) {
@@ -85,12 +92,30 @@ protected:
         from.stream.records.pop_front();
         to.receive(record);
     }
+    /// The cards do one thing: a record arrives, the sender goes on. False: there is nothing left to do.
+    bool step() {
+        for (const auto& [from, to] : {std::pair{&a, &b}, {&b, &a}}) {
+            if (from->stream.records.empty())
+                continue;
+            const std::size_t size = from->stream.records.front().size();
+            deliver_one(*from, *to);
+            from->stream.space += size;
+            from->rnic.stream_writable(from->options.tid);
+            return true;
+        }
+        return false;
+    }
 
     Region ra, rb;
     std::uint64_t sink = 0;
     std::vector<std::uint64_t> control;
     std::uint32_t writes = 0;
     bool neutralise = true;
+};
+
+class Reclaimed : public testing::TestWithParam<const char*>, public Scene {
+protected:
+    Reclaimed() : Scene(GetParam()) {}
 };
 
 TEST_P(Reclaimed, PostedReceive) {
@@ -150,6 +175,67 @@ TEST_P(Reclaimed, SequenceIsNeeded) {
     a.run(wr::send(1, {{ra.stag, ra.va, size}}));
     settle();
     EXPECT_FALSE(victim_is_unchanged()) << "without the sink the attack succeeds";
+}
+
+using Attack = void (*)(Scene&);
+
+void posted_receive(Scene& scene) {
+    scene.b.run(wr::receive({{scene.rb.stag, scene.rb.va, size}}));
+    scene.a.run(wr::send(1, {{scene.ra.stag, scene.ra.va, size}}));
+}
+void held_up_write(Scene& scene) {
+    scene.a.fill(scene.ra, scene.ra.va, Buffer(size, 0));
+    scene.b.stream.space = 3000;
+    scene.b.run(wr::write(1, {{scene.rb.stag, scene.rb.va, size}}, scene.ra.stag, scene.ra.va));
+}
+void long_response(Scene& scene) {
+    scene.a.fill(scene.ra, scene.ra.va, Buffer(size, 0));
+    scene.b.stream.space = 3000;
+    scene.a.run(wr::read(1, {scene.ra.stag, scene.ra.va, size}, scene.rb.stag, scene.rb.va));
+}
+
+/// Runs an attack with each of the driver's steps after a number of steps of the cards. True: it failed.
+bool withstands(const char* g55, bool neutralise, Attack attack, const std::array<unsigned, 3>& after) {
+    Scene scene(g55);
+    scene.neutralise = neutralise;
+    attack(scene);
+    bool more = true;
+    for (unsigned steps = 0; more || steps <= after.back(); ++steps) {
+        if (steps == after[0])
+            scene.clear_tpt_entry();
+        if (steps == after[1])
+            scene.name_the_sink();
+        if (steps == after[2])
+            scene.give_pages_to_the_victim();
+        more = scene.step();
+    }
+    return scene.victim_is_unchanged() && !scene.peer_has_secrets();
+}
+
+unsigned steps_of(const char* g55, Attack attack) {
+    Scene scene(g55);
+    attack(scene);
+    unsigned steps = 0;
+    while (scene.step())
+        ++steps;
+    return steps;
+}
+
+/// All orders of the driver's three steps and those of the cards.
+TEST_P(Reclaimed, EveryOrderOfTheStepsOfDriverAndCards) {
+    for (Attack attack : {posted_receive, held_up_write, long_response}) {
+        const unsigned last = steps_of(GetParam(), attack);
+        ASSERT_GE(last, 4U) << "the transfer has steps in between";
+        unsigned successes = 0;
+        for (unsigned i = 0; i <= last; ++i)
+            for (unsigned j = i; j <= last; ++j)
+                for (unsigned k = j; k <= last; ++k) {
+                    EXPECT_TRUE(withstands(GetParam(), true, attack, {i, j, k}))
+                        << "steps " << i << ' ' << j << ' ' << k;
+                    successes += !withstands(GetParam(), false, attack, {i, j, k});
+                }
+        EXPECT_GT(successes, 0U) << "without the sink an attack succeeds";
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(G55, Reclaimed, testing::Values("modelled", "other"));
