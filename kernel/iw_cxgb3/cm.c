@@ -34,6 +34,25 @@ module_param(markers_enabled, bool, 0644);
 MODULE_PARM_DESC(markers_enabled, "request MPA markers from the peer (default N)");
 
 /*
+ * What provider_data is after the end of a request that was accepted: the QP on which iw_cm has a
+ * reference, see t3_cm_accept_again(). Not dereferenced: iw_cm may have dropped its reference.
+ */
+static void *t3_cm_ended(struct t3_qp *qp)
+{
+	return qp ? (void *)((unsigned long)qp | 1) : NULL;
+}
+
+static bool t3_cm_has_ended(const void *provider_data)
+{
+	return (unsigned long)provider_data & 1;
+}
+
+static struct t3_qp *t3_cm_ended_qp(void *provider_data)
+{
+	return (struct t3_qp *)((unsigned long)provider_data & ~1UL);
+}
+
+/*
  * Ready to receive (RTR). RFC 5044 allows the responder to send only after it has received
  * a message, but programs do not observe that: the server of an rsocket sends at once.
  * Revision 2 negotiates that the initiator starts with a zero-length RDMA READ. The card
@@ -212,8 +231,10 @@ void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 	    t3_cm_retry_rev1(ep))
 		return;
 
+	spin_lock_bh(&ep->cm->lock);
 	ep->cm_id = NULL;
-	WRITE_ONCE(cm_id->provider_data, NULL);	/* see t3_cm_requested() */
+	WRITE_ONCE(cm_id->provider_data, t3_cm_ended(ep->iw_qp));	/* see t3_cm_accept_again() */
+	spin_unlock_bh(&ep->cm->lock);
 	if (!READ_ONCE(ep->disowned))
 		t3_cm_upcall_end(cm_id, ep, event, status);
 	T3_RACE_POINT(t3_end_reported);
@@ -313,14 +334,14 @@ static int t3_cm_build_request(struct t3_ep *ep)
 }
 
 /*
- * Return: false if the QP is being destroyed, or is in the ERROR state. Its owner removes the QP
- * from the table, or changes its state, and then looks for endpoints with its number. The endpoint
+ * Return: false if the QP is being destroyed, or is in the ERROR state. Its owner marks the QP as
+ * dying, or changes its state, and then looks for endpoints with its number. The endpoint
  * is published with the number before this looks at the QP, so one of the two sees the other.
  */
 static bool t3_cm_qp_allows_connect(const struct t3_ep *ep, struct t3_qp *qp)
 {
 	smp_mb();	/* pairs with those in t3_cm_abort_connects() and t3_qp_abort_connect() */
-	return xa_load(&ep->dev->qps, qp->id) == qp && !t3_qp_in_state(qp, IB_QPS_ERR);
+	return !READ_ONCE(qp->dying) && !t3_qp_in_state(qp, IB_QPS_ERR);
 }
 
 /*
@@ -820,7 +841,7 @@ static bool t3_cm_match_qpn(const struct t3_ep *ep, const void *qpn)
 /**
  * t3_cm_abort_connects - abort the pending connect of a QP
  * @dev: device
- * @qpn: number of the QP, which was removed from dev->qps or is in the ERROR state
+ * @qpn: number of the QP, which is dying or in the ERROR state
  *
  * The iWARP CM holds a reference on the QP until CONNECT_REPLY. Without the abort a destroy, or
  * the removal of the CM's device, would wait for the peer's reply or for the timeout.
@@ -860,7 +881,7 @@ static struct t3_ep *t3_cm_requested(struct iw_cm_id *cm_id)
 
 	rcu_read_lock();
 	ep = READ_ONCE(cm_id->provider_data);
-	if (ep && !t3_ep_tryget(ep))
+	if (!ep || t3_cm_has_ended(ep) || !t3_ep_tryget(ep))
 		ep = NULL;
 	rcu_read_unlock();
 	return ep;
@@ -874,15 +895,32 @@ static void t3_cm_drop_request(struct iw_cm_id *cm_id, struct t3_ep *ep)
 }
 
 /*
- * iw_cm lets a consumer accept twice, and would take back the first accept if the second failed:
- * its event would then be a BUG(). So the second one has no effect. iw_cm has stored its QP
- * instead of the first one, and forgotten its reference on that, which is put here.
+ * iw_cm lets a consumer accept again until it has handled ESTABLISHED, which may be queued already.
+ * It would take back the first accept if the second failed: its event would then be a BUG(). So
+ * the second one succeeds and has no effect. iw_cm has stored the QP of this call, and forgotten
+ * its reference on that of the last one, which is put here.
+ *
+ * Return: 0; -EINVAL if the request was not accepted.
  */
-static int t3_cm_accept_again(struct t3_ep *ep)
+static int t3_cm_accept_again(struct t3_dev *dev, struct iw_cm_id *cm_id, u32 qpn)
 {
-	if (ep->call.event != EP_EV_ACCEPT)
+	struct t3_qp *qp = xa_load(&dev->qps, qpn), *forgotten = NULL;	/* also a dying one */
+	struct t3_ep *ep;
+
+	spin_lock_bh(&dev->cm->lock);
+	ep = cm_id->provider_data;
+	if (ep && t3_cm_has_ended(ep)) {
+		forgotten = t3_cm_ended_qp(ep);
+		WRITE_ONCE(cm_id->provider_data, t3_cm_ended(qp));
+	} else if (ep) {
+		forgotten = ep->iw_qp;
+		if (forgotten)
+			ep->iw_qp = qp;
+	}
+	spin_unlock_bh(&dev->cm->lock);
+	if (!forgotten)
 		return -EINVAL;
-	t3_qp_put(ep->call.qp);
+	t3_qp_put(forgotten);
 	return 0;
 }
 
@@ -906,9 +944,9 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	int ret;
 
 	if (!ep)
-		return -EINVAL;
+		return t3_cm_accept_again(dev, cm_id, param->qpn);
 	if (!t3_ep_claim_call(ep)) {
-		ret = t3_cm_accept_again(ep);
+		ret = t3_cm_accept_again(dev, cm_id, param->qpn);
 		t3_ep_put(ep);
 		return ret;
 	}
@@ -936,6 +974,7 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	ep->call.ird = param->ird;
 	ep->call.qp = qp;
 	ep->call.cm_id = cm_id;
+	ep->iw_qp = qp;
 	cm_id->add_ref(cm_id);
 	t3_ep_request_now(ep, T3_REQ_CALL);
 	T3_RACE_POINT(t3_accept_posted);

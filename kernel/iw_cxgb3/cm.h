@@ -206,6 +206,7 @@ struct t3_ep {
 	struct t3_listener *listener;	/* passive; with a reference */
 	struct t3_tcp_port *held;	/* active; see tcp_port.c */
 	struct t3_qp *qp;		/* until t3_qp_disconnected() */
+	struct t3_qp *iw_qp;		/* accepted: the one on which iw_cm has a reference; cm->lock */
 
 	spinlock_t id_lock;		/* id_kind and tid against the ACT_ESTABLISH handler */
 	enum t3_ep_id_kind id_kind __guarded_by(&id_lock);

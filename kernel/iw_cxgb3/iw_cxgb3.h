@@ -526,6 +526,7 @@ struct t3_qp {
 	bool used __guarded_by(&lock);	/* had a connection since the last reset */
 	bool busy __guarded_by(&lock);	/* the card may still access ring and buffers */
 	bool resetting __guarded_by(&lock);	/* a reset is in progress: connects are refused */
+	bool dying;			/* no lookup finds it; written with the lock of t3_dev.qps */
 	bool found_by_cm;		/* t3_iw_get_qp() returned it; lock of t3_dev.qps */
 	unsigned long found_at;		/* RCU state of the last time; the same lock */
 	bool sq_sig_all;
@@ -814,7 +815,7 @@ void t3_cm_stop(struct t3_dev *dev);
 void t3_cm_fatal(struct t3_dev *dev);
 /* True if the device has endpoints. */
 bool t3_cm_busy(struct t3_dev *dev);
-/* A QP was removed from dev->qps, or is in ERROR: end a pending connect for it. */
+/* A QP is dying, or is in ERROR: end a pending connect for it. */
 void t3_cm_abort_connects(struct t3_dev *dev, u32 qpn);
 /* Process context: an interface of the card has lost an address; NULL: it is removed. */
 void t3_cm_addr_removed(struct t3_dev *dev, const __be32 *addr);

@@ -93,7 +93,7 @@ void t3_qp_put(struct t3_qp *qp)
 static bool t3_qp_tryget(struct t3_dev *dev, struct t3_qp *qp)
 {
 	lockdep_assert_held(&dev->qps.xa_lock);
-	return kref_get_unless_zero(&qp->ref);
+	return !qp->dying && kref_get_unless_zero(&qp->ref);
 }
 
 struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
@@ -129,11 +129,10 @@ static void t3_qp_set_found(struct t3_dev *dev, struct t3_qp *qp)
 /*
  * The iWARP CM core calls this for a pointer and then t3_iw_add_ref() for a reference. iw_cm
  * calls both under a spinlock; other callers must call both under rcu_read_lock(). So destroy
- * removes the QP from the table, waits for a grace period, and only then drops the reference
- * from creation: each caller that has found the QP holds a reference by then. A grace period
- * takes time, so destroy waits only if found_by_cm is set, and if none has passed since then.
- * Flag and state change under the table's lock, so they cannot change any more when the QP is
- * removed from the table.
+ * marks the QP as dying, waits for a grace period, and only then drops the reference from
+ * creation: each caller that has found the QP holds a reference by then. A grace period takes
+ * time, so destroy waits only if found_by_cm is set, and if none has passed since then. Flag and
+ * state change under the table's lock, so they cannot change any more when the QP is dying.
  *
  * iw_cm accepts twice if a process does, and the second time stores the QP that it finds here
  * without asking the driver. So the owner is compared here too.
@@ -147,7 +146,7 @@ static struct ib_qp *t3_iw_get_qp(struct ib_device *ibdev, int qpn)
 	RCU_LOCKDEP_WARN(!rcu_read_lock_any_held(), "neither RCU nor a spinlock is held");
 	xa_lock_irqsave(&dev->qps, flags);
 	qp = xa_load(&dev->qps, qpn);
-	if (qp && !t3_qp_permits_task(qp))
+	if (qp && (qp->dying || !t3_qp_permits_task(qp)))
 		qp = NULL;
 	if (qp)
 		t3_qp_set_found(dev, qp);
@@ -1114,8 +1113,10 @@ static int t3_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 	t3_qp_report(qp, T3_QPEV_DESTROY);
 	T3_RACE_POINT(t3_destroy_qp_stepped);
-	xa_erase_irq(&dev->qps, qp->id);
-	T3_RACE_POINT(t3_destroy_qp_erased);
+	xa_lock_irq(&dev->qps);
+	WRITE_ONCE(qp->dying, true);
+	xa_unlock_irq(&dev->qps);
+	T3_RACE_POINT(t3_destroy_qp_dying);
 	if (qp->found_by_cm)
 		cond_synchronize_rcu_expedited(qp->found_at);	/* see t3_iw_get_qp() */
 	t3_qp_put(qp);
@@ -1124,6 +1125,7 @@ static int t3_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		t3_cm_abort_connects(dev, qp->id);
 	/* The connection's reference is dropped when the card is done with the ring. */
 	wait_for_completion(&qp->released);
+	xa_erase_irq(&dev->qps, qp->id);
 
 	T3_RACE_POINT(t3_destroy_qp_released);
 	if (qp->user)

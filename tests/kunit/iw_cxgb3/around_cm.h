@@ -32,6 +32,7 @@ static struct {
 	unsigned int accepts_failed;		/* T3_QPEV_ACCEPT_FAILED */
 	bool address_removed;
 	int ports_held, port_error;
+	int foreign_puts;
 	u16 port_shift;				/* to another local port */
 	bool init_is_acked, no_qp, no_rtr_entry, no_connect, qp_in_error;
 	int qp_refs;
@@ -129,6 +130,7 @@ struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
 void t3_qp_put(struct t3_qp *qp)
 {
 	card.qp_refs--;
+	card.foreign_puts += qp == &foreign_qp;
 }
 
 bool t3_qp_permits(const struct t3_qp *qp, const struct iw_cm_id *cm_id)

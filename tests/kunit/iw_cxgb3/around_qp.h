@@ -245,14 +245,14 @@ static void fake_entry_remove(struct rdma_user_mmap_entry *entry)
 	card.entries--;
 }
 
-/* A grace period: the QP is removed from the table, and the last reader takes its reference. */
+/* A grace period: no lookup finds the QP any more, and the last reader takes its reference. */
 static void count_grace_period(unsigned long since)
 {
 	card.grace_periods++;
 	if (!card.late_reader)
 		return;
 	if (completion_done(&to_t3_qp(card.late_reader)->released) ||
-	    xa_load(&dev->qps, to_t3_qp(card.late_reader)->id))
+	    !to_t3_qp(card.late_reader)->dying)
 		card.found_early = true;
 	t3_iw_add_ref(card.late_reader);
 }

@@ -116,7 +116,7 @@ static void accept_returns_before_the_card_answers(struct kunit *test)
 	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
-	KUNIT_EXPECT_NULL(test, cm_id.provider_data);
+	KUNIT_EXPECT_PTR_NE(test, cm_id.provider_data, (void *)ep);
 	end(test, ep);
 }
 
@@ -229,7 +229,7 @@ static void accept_fails_after_its_return(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
 	KUNIT_EXPECT_EQ(test, consumer.close, failing->status);
 	KUNIT_EXPECT_EQ(test, consumer.refs, 0);
-	KUNIT_EXPECT_NULL(test, cm_id.provider_data);
+	KUNIT_EXPECT_PTR_NE(test, cm_id.provider_data, (void *)ep);
 	/* The QP is in the ERROR state by the one way or the other. */
 	KUNIT_EXPECT_EQ(test, card.lost, failing->had_qp);
 	KUNIT_EXPECT_EQ(test, card.accepts_failed, !failing->had_qp);
@@ -269,7 +269,7 @@ static void accept_is_refused_at_once(struct kunit *test)
 	if (c->before)
 		t3_ep_fsm_apply(ep, c->before, -ECONNRESET);
 	KUNIT_EXPECT_EQ(test, accept_with(c->qpn, c->ord, NULL), c->ret);
-	KUNIT_EXPECT_NULL(test, cm_id.provider_data);
+	KUNIT_EXPECT_PTR_NE(test, cm_id.provider_data, (void *)ep);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, c->state);
 	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
@@ -298,6 +298,58 @@ static void second_accept_changes_nothing(struct kunit *test)
 	in_the_ordered_context(test, ep, init_acked);
 	KUNIT_EXPECT_EQ(test, consumer.established, 1);
 	KUNIT_EXPECT_EQ(test, consumer.established_status, 0);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	flush_work(&ep->work);
+	end(test, ep);
+}
+
+/* iw_cm has stored the QP of the last accept, and forgotten its reference on the one before. */
+static void iw_cm_accepts(struct kunit *test, u32 qpn)
+{
+	card.qp_refs++;
+	KUNIT_EXPECT_EQ(test, accept_with(qpn, 4, NULL), 0);
+}
+
+/* Each further accept gives back the QP of the one before, not that of the connection. */
+static void each_accept_puts_the_qp_of_the_last_one(struct kunit *test)
+{
+	struct t3_ep *ep = new_request(test);
+
+	card.init_is_acked = true;
+	iw_cm_accepts(test, QPN);
+	flush_work(&ep->work);
+	iw_cm_accepts(test, FOREIGN_QPN);
+	KUNIT_EXPECT_EQ(test, card.foreign_puts, 0);
+	KUNIT_EXPECT_EQ(test, card.qp_refs, 1);
+	iw_cm_accepts(test, QPN);
+	KUNIT_EXPECT_EQ(test, card.foreign_puts, 1);
+	iw_cm_accepts(test, FOREIGN_QPN);
+	KUNIT_EXPECT_EQ(test, card.foreign_puts, 1);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	flush_work(&ep->work);
+	/* The connection has ended; iw_cm has not handled that yet. */
+	iw_cm_accepts(test, QPN);
+	KUNIT_EXPECT_EQ(test, card.foreign_puts, 2);
+	KUNIT_EXPECT_EQ(test, card.qp_refs, 1);
+	KUNIT_EXPECT_EQ(test, t3_cm_reject(&cm_id, NULL, 0), -ECONNRESET);
+	card.qp_refs--;		/* iw_cm handles it */
+	end(test, ep);
+}
+
+/* An accept that fails reports ESTABLISHED and CLOSE, which iw_cm handles later: EINVAL would be a BUG(). */
+static void accept_after_one_that_failed_succeeds(struct kunit *test)
+{
+	struct t3_ep *ep = new_request(test);
+
+	card.connect_error = -EINVAL;
+	iw_cm_accepts(test, QPN);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, consumer.established_status, -EINVAL);
+	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
+	iw_cm_accepts(test, FOREIGN_QPN);
+	KUNIT_EXPECT_EQ(test, card.foreign_puts, 0);
+	KUNIT_EXPECT_EQ(test, card.qp_refs, 1);
+	card.qp_refs--;
 	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
 	flush_work(&ep->work);
 	end(test, ep);
@@ -354,7 +406,7 @@ static void reject_is_sent_after_its_return(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, t3_cm_reject(&cm_id, pdata, 4), 0);
 	memset(pdata, 'x', sizeof(pdata));
-	KUNIT_EXPECT_NULL(test, cm_id.provider_data);
+	KUNIT_EXPECT_PTR_NE(test, cm_id.provider_data, (void *)ep);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSING);
 	KUNIT_EXPECT_EQ(test, card.streams, 1);
@@ -403,6 +455,8 @@ static struct kunit_case iw_accept_cases[] = {
 	KUNIT_CASE_PARAM(accept_fails_after_its_return, failed_accept_gen_params),
 	KUNIT_CASE_PARAM(accept_is_refused_at_once, refused_accept_gen_params),
 	KUNIT_CASE(second_accept_changes_nothing),
+	KUNIT_CASE(each_accept_puts_the_qp_of_the_last_one),
+	KUNIT_CASE(accept_after_one_that_failed_succeeds),
 	KUNIT_CASE(reject_after_an_accept_ends_it_silently),
 	KUNIT_CASE(reject_after_an_accept_meets_the_ack),
 	KUNIT_CASE(reject_is_sent_after_its_return),

@@ -463,7 +463,7 @@ static void stop_device(void)
 
 static void destroy_qp(void)
 {
-	xa_erase_irq(&dev->qps, QPN);
+	qp->dying = true;
 	t3_cm_abort_connects(dev, QPN);
 }
 
