@@ -324,18 +324,32 @@ static struct cm_dev *cm_next_device(u64 after)
 	return NULL;
 }
 
-static struct cm_id *cm_next_listening(u64 after)
+/*
+ * The next id that listens, with a reference; drops that on the last one. @last: NULL at first; @at:
+ * its place, which is not found by a search, as there may be many. An id that has stopped meanwhile
+ * has no place any more, and one that listens again has another.
+ */
+static struct cm_id *cm_next_listening(struct cm_id *last, u64 *at)
 {
-	struct cm_id *id;
+	struct cm_id *id, *next = NULL;
 
-	lockdep_assert_held(&cm_devices_mutex);
-	list_for_each_entry(id, &cm_listening_ids, listening) {
-		if (id->listening_seq <= after)
+	mutex_lock(&cm_devices_mutex);
+	if (last && !list_empty(&last->listening) && last->listening_seq == *at)
+		id = last;
+	else
+		id = list_entry(&cm_listening_ids, struct cm_id, listening);
+	list_for_each_entry_continue(id, &cm_listening_ids, listening) {
+		if (id->listening_seq <= *at)
 			continue;
 		cm_id_get(id);
-		return id;
+		*at = id->listening_seq;
+		next = id;
+		break;
 	}
-	return NULL;
+	mutex_unlock(&cm_devices_mutex);
+	if (last)
+		cm_id_put(last);
+	return next;
 }
 
 /*
@@ -419,32 +433,31 @@ void cm_listen_stop(struct cm_id *id)
 	mutex_unlock(&cm_devices_mutex);
 }
 
+static unsigned long cm_listen_update_took;	/* jiffies; read at any time */
+
 /* Addresses have come or gone, or net devices are in another namespace. */
 static void cm_listen_update(struct work_struct *work)
 {
-	struct cm_id *id;
+	unsigned long start = jiffies;
+	struct cm_id *id = NULL;
 	u64 at = 0;
 
-	mutex_lock(&cm_devices_mutex);
-	while ((id = cm_next_listening(at))) {
-		at = id->listening_seq;
-		mutex_unlock(&cm_devices_mutex);
+	while ((id = cm_next_listening(id, &at)))
 		cm_listen_on_devices(id);
-		cm_id_put(id);
-		mutex_lock(&cm_devices_mutex);
-	}
-	mutex_unlock(&cm_devices_mutex);
+	WRITE_ONCE(cm_listen_update_took, jiffies - start);
 }
 
 static DECLARE_DELAYED_WORK(cm_listen_update_work, cm_listen_update);
 
 /*
  * A notifier may hold rtnl, which a provider may take to listen. The delay is for processes that
- * change net devices and addresses of a namespace of their own in a loop.
+ * change net devices and addresses of a namespace of their own in a loop, and may have many
+ * listeners: they use a fifth of a processor at most.
  */
 static void cm_queue_listen_update(void)
 {
-	queue_delayed_work(t3_unbound_wq, &cm_listen_update_work, HZ / 50);
+	queue_delayed_work(t3_unbound_wq, &cm_listen_update_work,
+			   HZ / 50 + 4 * READ_ONCE(cm_listen_update_took));
 }
 
 /* --- link addresses, IP addresses, namespaces -------------------------------- */
@@ -522,7 +535,7 @@ static int cm_add_one(struct ib_device *device)
 {
 	const struct cm_transport *transport = cm_transport_of(device);
 	struct cm_dev *dev;
-	struct cm_id *id;
+	struct cm_id *id = NULL;
 	u64 at = 0;
 	int ret;
 
@@ -545,19 +558,16 @@ static int cm_add_one(struct ib_device *device)
 	mutex_lock(&cm_devices_mutex);
 	dev->seq = ++cm_last_seq;
 	list_add_tail_rcu(&dev->item, &cm_devices);
-	while ((id = cm_next_listening(at))) {
-		at = id->listening_seq;
-		mutex_unlock(&cm_devices_mutex);
-		T3_RACE_POINT(cm_add_next_listener);
-		ret = 0;
-		if (cm_dev_is_for(dev, id))
-			ret = cm_listen(id, dev);
-		mutex_lock(&cm_devices_mutex);
-		if (ret && cm_state(id) == CM_ST_LISTENING)
-			cm_dev_warn_listen(dev, id, ret);
-		cm_id_put(id);
-	}
 	mutex_unlock(&cm_devices_mutex);
+	while ((id = cm_next_listening(id, &at))) {
+		T3_RACE_POINT(cm_add_next_listener);
+		ret = cm_dev_is_for(dev, id) ? cm_listen(id, dev) : 0;
+		if (!ret || cm_state(id) != CM_ST_LISTENING)
+			continue;
+		mutex_lock(&cm_devices_mutex);
+		cm_dev_warn_listen(dev, id, ret);
+		mutex_unlock(&cm_devices_mutex);
+	}
 	return 0;
 }
 
