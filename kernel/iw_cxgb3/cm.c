@@ -171,6 +171,7 @@ static bool t3_cm_retry_rev1(struct t3_ep *ep)
 	}
 
 	next->quota = t3_quota_share(&ep->dev->quotas, ep->quota);
+	next->net = ep->net;
 	next->local = ep->local;
 	next->remote = ep->remote;
 	next->tos = ep->tos;
@@ -817,6 +818,7 @@ int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 		goto out_qp;
 	}
 	ep->quota = quota;
+	ep->net = t3_cm_id_net(cm_id);
 	memcpy(&ep->local, &cm_id->m_local_addr, sizeof(ep->local));
 	memcpy(&ep->remote, &cm_id->m_remote_addr, sizeof(ep->remote));
 	ep->tos = cm_id->tos_set ? cm_id->tos : 0;

@@ -112,6 +112,7 @@ static int t3_listener_new_child(struct t3_listener *l, struct sk_buff *skb)
 
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
+	ep->net = l->net;
 	T3_RACE_POINT(t3_syn_endpoint_made);
 	if (!t3_listener_add_child(l, ep))
 		goto err_free;
@@ -320,6 +321,7 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	kref_init(&l->ref);
 	l->dev = dev;
 	l->cm = dev->cm;
+	l->net = t3_cm_id_net(cm_id);
 	l->addr = local.sin_addr.s_addr;
 	l->port = local.sin_port;
 	l->max_half_open = max(backlog, 0) + T3_HALF_OPEN_SLACK;

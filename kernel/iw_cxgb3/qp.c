@@ -49,8 +49,8 @@ static bool t3_qp_permits_task(const struct t3_qp *qp)
 
 /*
  * A kernel QP also needs the id for which it was created. rdma_create_qp(), which all in-tree
- * consumers call, stores the QP in the id, and an id of a process never has one. The context of
- * the iw_cm_id is the rdma_cm_id, the first member of the private id of either connection manager.
+ * consumers call, stores the QP in the id, and an id of a process never has one. For the context
+ * of the iw_cm_id see t3_cm_id_net().
  */
 bool t3_qp_permits(const struct t3_qp *qp, const struct iw_cm_id *cm_id)
 {

@@ -32,38 +32,63 @@ static struct net_device *t3_route_port(struct t3_dev *dev, struct net_device *n
 	return NULL;
 }
 
-/*
- * The interface with the local address, with a reference. An iw_cm_id has no network
- * namespace. The address is looked up in the namespace of each port, and must belong to a
- * port or to a VLAN device on it.
- */
-struct net_device *t3_route_local_dev(struct t3_dev *dev, __be32 addr)
+static bool t3_route_is_on(const struct net_device *ndev, __be32 addr)
+	__must_hold_shared(RCU)
 {
-	struct net_device *ndev;
-	unsigned int i;
+	const struct in_device *in_dev = __in_dev_get_rcu(ndev);
+	const struct in_ifaddr *ifa;
 
-	for (i = 0; i < dev->ports.nports; i++) {
-		ndev = ip_dev_find(dev_net(dev->ports.lldevs[i]), addr);
-		if (!ndev)
-			continue;
-		if (t3_route_port(dev, ndev))
-			return ndev;
-		dev_put(ndev);
-	}
-	return NULL;
+	if (!in_dev)
+		return false;
+	in_dev_for_each_ifa_rcu(ifa, in_dev)
+		if (ifa->ifa_local == addr)
+			return true;
+	return false;
 }
 
-/* The network namespace of the interface with a local address, with a reference; or NULL. */
-struct net *t3_route_local_net(struct t3_dev *dev, __be32 addr)
+struct t3_route_search {
+	struct t3_dev *dev;
+	const struct net *net;
+	__be32 addr;
+	struct net_device *found;
+};
+
+static int t3_route_match(struct net_device *ndev, struct netdev_nested_priv *priv)
 {
-	struct net_device *ndev = t3_route_local_dev(dev, addr);
-	struct net *net;
+	struct t3_route_search *search = priv->data;
+
+	if ((search->net && search->net != dev_net(ndev)) || !t3_route_port(search->dev, ndev) ||
+	    !t3_route_is_on(ndev, search->addr))
+		return 0;
+	search->found = ndev;
+	return 1;
+}
+
+/**
+ * t3_route_local_dev - find the interface with a local address
+ * @dev: device
+ * @net: the network namespace that the interface must be in, which is only compared; NULL: any
+ * @addr: the address
+ *
+ * Another namespace may have the same address on another port of the card, so the address alone
+ * does not tell whose connection it is. The address must be that of a port or of a VLAN device on it; a
+ * local route is not enough.
+ *
+ * Return: the interface, with a reference, or NULL.
+ */
+struct net_device *t3_route_local_dev(struct t3_dev *dev, const struct net *net, __be32 addr)
+{
+	struct t3_route_search search = { .dev = dev, .net = net, .addr = addr };
+	struct netdev_nested_priv priv = { .data = &search };
+	unsigned int i;
 
 	rcu_read_lock();
-	net = ndev ? maybe_get_net(dev_net(ndev)) : NULL;
+	for (i = 0; i < dev->ports.nports && !search.found; i++)
+		if (!t3_route_match(dev->ports.lldevs[i], &priv))
+			netdev_walk_all_upper_dev_rcu(dev->ports.lldevs[i], t3_route_match, &priv);
+	dev_hold(search.found);
 	rcu_read_unlock();
-	dev_put(ndev);
-	return net;
+	return search.found;
 }
 
 /* Drop an L2T reference. RCU, because cxgb3 may be freeing the table. */
@@ -125,14 +150,15 @@ int t3_route_resolve(struct t3_ep *ep)
 	struct rtable *rt;
 	int ret;
 
-	ndev = t3_route_local_dev(dev, fl4.saddr);
+	ndev = t3_route_local_dev(dev, ep->net, fl4.saddr);
 	if (!ndev)
 		return -EADDRNOTAVAIL;
 	fl4.flowi4_oif = ndev->ifindex;
 	rt = ip_route_output_key(dev_net(ndev), &fl4);
-	dev_put(ndev);
-	if (IS_ERR(rt))
+	if (IS_ERR(rt)) {
+		dev_put(ndev);
 		return -EHOSTUNREACH;
+	}
 	if (rt->rt_flags & RTCF_LOCAL) {
 		ret = -EOPNOTSUPP;
 		goto err_route;
@@ -166,6 +192,7 @@ err_l2t:
 		t3_route_put_l2t(ep, l2t);
 err_route:
 	ip_rt_put(rt);
+	dev_put(ndev);
 	return ret;
 }
 
@@ -173,14 +200,15 @@ err_route:
  * t3_route_has_address - the interface of a connection still has its local address
  * @ep: endpoint with a route
  *
- * The neighbour of the L2T entry keeps the interface until t3_route_release().
+ * Ordered context.
  */
 bool t3_route_has_address(const struct t3_ep *ep)
 {
-	struct net_device *ndev = t3_route_local_dev(ep->dev, ep->local.sin_addr.s_addr);
-	bool found = ndev && ndev == ep->ndev;
+	bool found;
 
-	dev_put(ndev);
+	rcu_read_lock();
+	found = t3_route_is_on(ep->ndev, ep->local.sin_addr.s_addr);
+	rcu_read_unlock();
 	return found;
 }
 
@@ -295,6 +323,8 @@ void t3_route_release(struct t3_ep *ep)
 		t3_route_put_l2t(ep, l2t);
 	}
 	dst_release(dst);
+	dev_put(ep->ndev);
+	ep->ndev = NULL;
 }
 
 /**

@@ -182,11 +182,16 @@ struct t3_tcp_port *t3_tcp_port_connect(struct t3_dev *dev, const struct iw_cm_i
 					struct sockaddr_in *local)
 {
 	struct t3_tcp_port *held;
+	struct net_device *ndev;
 	struct net *net;
 
 	if (t3_tcp_port_is_managers(cm_id))
 		return NULL;
-	net = t3_route_local_net(dev, local->sin_addr.s_addr);
+	rcu_read_lock();
+	ndev = t3_route_local_dev(dev, t3_cm_id_net(cm_id), local->sin_addr.s_addr);
+	net = ndev ? maybe_get_net(dev_net(ndev)) : NULL;
+	rcu_read_unlock();
+	dev_put(ndev);
 	if (!net)
 		return ERR_PTR(-EADDRNOTAVAIL);
 	held = t3_tcp_port_get(net, 0, local);
@@ -224,14 +229,15 @@ static int t3_tcp_places_add(struct list_head *list, struct net_device *ndev)
 	return ret;
 }
 
-static int t3_tcp_places_find(struct list_head *list, struct t3_dev *dev, __be32 addr)
+static int t3_tcp_places_find(struct list_head *list, struct t3_dev *dev,
+			      const struct iw_cm_id *cm_id, __be32 addr)
 {
 	struct net_device *ndev;
 	unsigned int i;
 	int ret = 0;
 
 	if (addr) {
-		ndev = t3_route_local_dev(dev, addr);
+		ndev = t3_route_local_dev(dev, t3_cm_id_net(cm_id), addr);
 		ret = ndev ? t3_tcp_places_add(list, ndev) : -EADDRNOTAVAIL;
 		dev_put(ndev);
 		return ret;
@@ -267,7 +273,7 @@ static int t3_tcp_place_hold(struct t3_tcp_place *place, struct sockaddr_in *loc
 int t3_tcp_port_listen(struct t3_dev *dev, const struct iw_cm_id *cm_id, struct sockaddr_in *local,
 		       struct list_head *places)
 {
-	int ret = t3_tcp_places_find(places, dev, local->sin_addr.s_addr);
+	int ret = t3_tcp_places_find(places, dev, cm_id, local->sin_addr.s_addr);
 	struct t3_tcp_place *place;
 
 	list_for_each_entry(place, places, node) {

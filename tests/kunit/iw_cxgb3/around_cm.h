@@ -265,7 +265,7 @@ void t3_ep_return_id(struct t3_ep *ep)
 
 int t3_route_resolve(struct t3_ep *ep)
 {
-	ep->ndev = (const void *)&card;		/* is not dereferenced */
+	ep->ndev = (void *)&card;		/* is not dereferenced */
 	return card.route_error;
 }
 

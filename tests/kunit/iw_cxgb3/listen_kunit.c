@@ -242,24 +242,34 @@ static union listen_entry stids[4];
 static struct t3cdev tdev;
 static struct t3c_data nic;
 
+struct consumer_id {
+	struct iw_cm_id iw;
+	int refs;
+};
+
+static int *id_refs(struct iw_cm_id *cm_id)
+{
+	return &container_of(cm_id, struct consumer_id, iw)->refs;
+}
+
 static void id_ref(struct iw_cm_id *cm_id)
 {
-	/* provider_data belongs to the driver, so the consumer's context is the count. */
-	cm_id->context = (void *)((unsigned long)cm_id->context + 1);
+	++*id_refs(cm_id);
 }
 
 static void id_unref(struct iw_cm_id *cm_id)
 {
-	cm_id->context = (void *)((unsigned long)cm_id->context - 1);
+	--*id_refs(cm_id);
 }
 
 /* A consumer's id; too large for the stack. */
 static struct iw_cm_id *make_id(struct kunit *test, u32 addr, u16 port)
 {
-	struct iw_cm_id *cm_id = kunit_kzalloc(test, sizeof(*cm_id), GFP_KERNEL);
+	struct consumer_id *id = kunit_kzalloc(test, sizeof(*id), GFP_KERNEL);
+	struct iw_cm_id *cm_id = &id->iw;
 	struct sockaddr_in *sin;
 
-	KUNIT_ASSERT_NOT_NULL(test, cm_id);
+	KUNIT_ASSERT_NOT_NULL(test, id);
 	sin = (void *)&cm_id->m_local_addr;
 	cm_id->device = &dev->ibdev;
 	cm_id->add_ref = id_ref;
@@ -345,14 +355,14 @@ static void listen_and_unlisten(struct kunit *test)
 
 	id = make_id(test, 0x0a000001, 7174);
 	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 5), 0);
-	KUNIT_EXPECT_PTR_EQ(test, id->context, (void *)1UL);
+	KUNIT_EXPECT_EQ(test, *id_refs(id), 1);
 	KUNIT_EXPECT_EQ(test, nic.tid_maps.stids_in_use, 1);
 	KUNIT_EXPECT_EQ(test, card.ports_held, 1);
 	KUNIT_EXPECT_EQ(test, card.local.sin_family, AF_INET);
 	KUNIT_EXPECT_EQ(test, card.local.sin_addr.s_addr, cpu_to_be32(0x0a000001));
 	KUNIT_EXPECT_EQ(test, card.local.sin_port, cpu_to_be16(7174));
 	KUNIT_EXPECT_EQ(test, t3_cm_destroy_listen(id), 0);
-	KUNIT_EXPECT_PTR_EQ(test, id->context, NULL);
+	KUNIT_EXPECT_EQ(test, *id_refs(id), 0);
 	KUNIT_EXPECT_PTR_EQ(test, id->provider_data, NULL);
 	KUNIT_EXPECT_EQ(test, card.opened, 1);
 	KUNIT_EXPECT_EQ(test, card.closed, 1);
@@ -424,7 +434,7 @@ static void unsupported_addresses_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), -EAFNOSUPPORT);
 	ipv6_addr_set_v4mapped(cpu_to_be32(0x0a000001), &sin6->sin6_addr);
 	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), -EAFNOSUPPORT);
-	KUNIT_EXPECT_PTR_EQ(test, id->context, NULL);
+	KUNIT_EXPECT_EQ(test, *id_refs(id), 0);
 	KUNIT_EXPECT_PTR_EQ(test, id->provider_data, NULL);
 	sin6->sin6_family = AF_IB;
 	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), -EAFNOSUPPORT);
@@ -460,7 +470,7 @@ static void failed_open_frees_the_listener(struct kunit *test)
 		card.reply = replies[i];
 		id = make_id(test, 0, 7174);
 		KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), errors[i]);
-		KUNIT_EXPECT_PTR_EQ(test, id->context, NULL);
+		KUNIT_EXPECT_EQ(test, *id_refs(id), 0);
 		KUNIT_EXPECT_PTR_EQ(test, id->provider_data, NULL);
 		KUNIT_EXPECT_EQ(test, nic.tid_maps.stids_in_use, 0);
 	}
@@ -478,7 +488,7 @@ static void missing_reply_is_fatal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t3_cm_create_listen(id, 0), -EIO);
 	KUNIT_EXPECT_TRUE(test, card.fatal);
 	KUNIT_EXPECT_FALSE(test, time_before(jiffies, start + t3_card_timeout()));
-	KUNIT_EXPECT_PTR_EQ(test, id->context, NULL);
+	KUNIT_EXPECT_EQ(test, *id_refs(id), 0);
 	/* The STID is lost with the device. */
 	nic.tid_maps.stids_in_use = 0;
 }
@@ -775,13 +785,13 @@ static void failed_create_waits_for_an_upcall(struct kunit *test)
 		msleep(20);
 	KUNIT_EXPECT_TRUE(test, card.fatal);
 	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&c.done, HZ / 5), 0);
-	KUNIT_EXPECT_PTR_EQ(test, id->context, (void *)1UL);
+	KUNIT_EXPECT_EQ(test, *id_refs(id), 1);
 	t3_listener_upcall_end(l);
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&c.done, 20 * HZ), 0);
 	flush_work(&c.work);
 	destroy_work_on_stack(&c.work);
 	KUNIT_EXPECT_EQ(test, c.ret, -EIO);
-	KUNIT_EXPECT_PTR_EQ(test, id->context, NULL);
+	KUNIT_EXPECT_EQ(test, *id_refs(id), 0);
 	KUNIT_EXPECT_FALSE(test, t3_listener_upcall_begin(l));
 	t3_listener_put(l);
 	nic.tid_maps.stids_in_use = 0;	/* lost with the card */

@@ -279,18 +279,26 @@ static void reachable_peer_gets_a_rst(struct kunit *test)
 	}
 }
 
+static struct net_device *new_port(struct kunit *test)
+{
+	struct net_device *port = kunit_kzalloc(test, sizeof(*port), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, port);
+	INIT_LIST_HEAD(&port->adj_list.upper);
+	dev_net_set(port, &init_net);
+	return port;
+}
+
 /* B16: the local address is on no interface, or on one that is not the card's. */
 static void local_address_must_be_on_the_card(struct kunit *test)
 {
 	static const u32 bad[] = { 0xc0000201, INADDR_LOOPBACK };	/* 192.0.2.1 */
-	struct net_device *port = kunit_kzalloc(test, sizeof(*port), GFP_KERNEL);
 	struct net_device *lo = ip_dev_find(&init_net, htonl(INADDR_LOOPBACK));
+	struct net_device *port = new_port(test);
 	unsigned int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, port);
 	KUNIT_ASSERT_NOT_NULL_MSG(test, lo, "the loopback interface is down");
 	dev_put(lo);
-	dev_net_set(port, &init_net);
 	dev->ports.nports = 1;
 	dev->ports.lldevs[0] = port;
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -485,8 +493,7 @@ static void failed_resolution_keeps_no_reference(struct kunit *test)
 	struct t3_ep *ep = new_ep_without_route(test);
 	int refs = netdev_refcnt_read(lo);
 
-	other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, other);
+	other = new_port(test);
 	route = new_route(test, lo);
 	route->rt_flags = RTCF_LOCAL;
 	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), -EOPNOTSUPP);
@@ -506,7 +513,6 @@ static void failed_resolution_keeps_no_reference(struct kunit *test)
 
 	/* The address is on an interface that is not the card's. */
 	dev->ports.lldevs[0] = other;
-	dev_net_set(other, &init_net);
 	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), -EADDRNOTAVAIL);
 	KUNIT_EXPECT_EQ(test, netdev_refcnt_read(lo), refs);
 	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
@@ -576,29 +582,30 @@ static void connection_does_not_take_the_vlan_of_another(struct kunit *test)
 	end(test, ep);
 }
 
-static void namespace_is_that_of_the_local_address(struct kunit *test)
+/* Of two namespaces that have the same address on ports of the card. */
+static void address_belongs_to_the_namespace_of_the_id(struct kunit *test)
 {
-	struct net_device *lo = use_lo(test);
+	struct net_device *lo = use_lo(test), *ndev;
 	int refs = netdev_refcnt_read(lo);
-	struct net *net;
+	static struct net other;
 
-	net = t3_route_local_net(dev, htonl(INADDR_LOOPBACK));
-	KUNIT_EXPECT_PTR_EQ(test, net, &init_net);
-	if (net)
-		put_net(net);
-	KUNIT_EXPECT_NULL(test, t3_route_local_net(dev, htonl(0xc0000201)));
+	ndev = t3_route_local_dev(dev, &init_net, htonl(INADDR_LOOPBACK));
+	KUNIT_EXPECT_PTR_EQ(test, ndev, lo);
+	dev_put(ndev);
+	ndev = t3_route_local_dev(dev, NULL, htonl(INADDR_LOOPBACK));
+	KUNIT_EXPECT_PTR_EQ(test, ndev, lo);
+	dev_put(ndev);
+	KUNIT_EXPECT_NULL(test, t3_route_local_dev(dev, &other, htonl(INADDR_LOOPBACK)));
+	/* The loopback interface has a local route for it. */
+	KUNIT_EXPECT_NULL(test, t3_route_local_dev(dev, &init_net, htonl(INADDR_LOOPBACK + 1)));
 	KUNIT_EXPECT_EQ(test, netdev_refcnt_read(lo), refs);
 	atomic_dec(&l2t.refcnt);	/* as if an endpoint had dropped it */
 }
 
-/* As after the removal of the address: no port of the card has it. */
-static void remove_address(struct kunit *test)
+/* As after the removal of the address: the interface of the connection does not have it. */
+static void remove_address(struct t3_ep *ep)
 {
-	struct net_device *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, other);
-	dev_net_set(other, &init_net);
-	dev->ports.lldevs[0] = other;
+	ep->local.sin_addr.s_addr = htonl(0xc0000201);
 }
 
 /* The kernel removes an interface when no route and no neighbour refers to it. */
@@ -614,7 +621,7 @@ static void removed_address_ends_a_connection(struct kunit *test)
 	ep->state = EP_FPDU;
 	t3_ep_request_now(ep, T3_REQ_ADDR_REMOVED);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_FPDU);
-	remove_address(test);
+	remove_address(ep);
 	t3_ep_request_now(ep, T3_REQ_ADDR_REMOVED);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
 	KUNIT_EXPECT_EQ(test, card.opcode, T3_CPL_ABORT_REQ);
@@ -635,7 +642,7 @@ static void removed_address_releases_an_open(struct kunit *test)
 	ep->id_kind = T3_ID_ATID;
 	ep->state = EP_CONNECTING;
 	t3_ep_set_timer(ep, 60 * HZ);
-	remove_address(test);
+	remove_address(ep);
 	t3_ep_request_now(ep, T3_REQ_ADDR_REMOVED);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_ABANDONED);
 	KUNIT_EXPECT_EQ(test, route_refs(&route->dst), 1);
@@ -654,7 +661,7 @@ static void removed_address_without_a_route_changes_nothing(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep_without_route(test);
 
-	remove_address(test);
+	remove_address(ep);
 	t3_ep_request_now(ep, T3_REQ_ADDR_REMOVED);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_IDLE);
 	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
@@ -694,7 +701,7 @@ static struct kunit_case route_cases[] = {
 	KUNIT_CASE(failed_resolution_keeps_no_reference),
 	KUNIT_CASE(connection_holds_its_route_until_the_end),
 	KUNIT_CASE(connection_does_not_take_the_vlan_of_another),
-	KUNIT_CASE(namespace_is_that_of_the_local_address),
+	KUNIT_CASE(address_belongs_to_the_namespace_of_the_id),
 	KUNIT_CASE(removed_address_ends_a_connection),
 	KUNIT_CASE(removed_address_releases_an_open),
 	KUNIT_CASE(removed_address_without_a_route_changes_nothing),

@@ -23,17 +23,12 @@ static struct iw_cm_id *cm_id;
 
 static bool no_address;
 
-struct net_device *t3_route_local_dev(struct t3_dev *dev, __be32 addr)
+struct net_device *t3_route_local_dev(struct t3_dev *dev, const struct net *net, __be32 addr)
 {
 	if (no_address)
 		return NULL;
 	dev_hold(init_net.loopback_dev);
 	return init_net.loopback_dev;
-}
-
-struct net *t3_route_local_net(struct t3_dev *dev, __be32 addr)
-{
-	return no_address ? NULL : get_net(&init_net);
 }
 
 static int of_iw_cm(struct iw_cm_id *cm_id, struct iw_cm_event *event)
