@@ -429,7 +429,7 @@ static bool t3_ep_waits_for_abort_rpl(const struct t3_ep *ep)
  */
 static void t3_ep_end_by_request(struct t3_ep *ep, enum ep_event event, int status)
 {
-	if (ep->state == EP_CONNECTING && t3_route_take_back(ep))
+	if ((ep->state == EP_CONNECTING || ep->state == EP_SYN_RCVD) && t3_route_take_back(ep))
 		event = EP_EV_ARP_FAILED;
 	t3_ep_fsm_apply(ep, event, status);
 }
@@ -458,7 +458,7 @@ static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req)
 		/* After the connect request the endpoint does not depend on its listener. */
 		if (ep->state == EP_IDLE || ep->state == EP_SYN_RCVD ||
 		    ep->state == EP_MPA_REQ_WAIT)
-			t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
+			t3_ep_end_by_request(ep, EP_EV_ABORT, 0);
 		return;
 	case T3_REQ_LINGER:
 		t3_ep_handle_linger(ep);

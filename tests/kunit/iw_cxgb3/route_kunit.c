@@ -380,6 +380,26 @@ static void open_that_the_card_has_is_abandoned(struct kunit *test)
 	end(test, ep);
 }
 
+/* The card has not got the reply to the SYN: it need not answer an abort, which would be fatal. */
+static void half_open_connection_that_waits_is_not_aborted(struct kunit *test)
+{
+	static const enum t3_ep_request ends[] = { T3_REQ_ORPHAN, T3_REQ_SHUT_DOWN };
+	unsigned int i;
+
+	atomic_inc(&l2t.refcnt);	/* of the second endpoint */
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		struct t3_ep *ep = new_ep(test, EP_SYN_RCVD);
+
+		l2t.state = L2T_STATE_RESOLVING;
+		KUNIT_EXPECT_EQ(test, t3_send_pass_accept_rpl(ep), 0);
+		KUNIT_EXPECT_EQ(test, skb_queue_len(&l2t.arpq), 1);
+		t3_ep_request_now(ep, ends[i]);
+		KUNIT_EXPECT_EQ(test, skb_queue_len(&l2t.arpq), 0);
+		KUNIT_EXPECT_NE(test, card.opcode, T3_CPL_ABORT_REQ);
+		end(test, ep);
+	}
+}
+
 /* The endpoint's id has no endpoint any more, or the card was removed. */
 static void late_report_of_the_next_hop_is_harmless(struct kunit *test)
 {
@@ -695,6 +715,7 @@ static struct kunit_case route_cases[] = {
 	KUNIT_CASE(unreachable_next_hop_ends_an_open),
 	KUNIT_CASE(open_that_waits_ends_with_its_deadline),
 	KUNIT_CASE(open_that_the_card_has_is_abandoned),
+	KUNIT_CASE(half_open_connection_that_waits_is_not_aborted),
 	KUNIT_CASE(late_report_of_the_next_hop_is_harmless),
 	KUNIT_CASE(unreachable_next_hop_leaves_a_connection_open),
 	KUNIT_CASE(message_that_cxgb3_refuses_is_freed),
