@@ -60,7 +60,10 @@ void t3_doorbells_off(struct t3_dev *dev)
 	queue_delayed_work(t3_workqueue, &dev->db_work, T3_DB_WATCHDOG);
 }
 
-/* False if the FIFO is full again. Then db_next is the next QP to ring. */
+/*
+ * False if the FIFO is full again. Then db_next is the next QP to ring. The mutex is free between
+ * batches, so that the owner of many QPs does not hold up those who create one.
+ */
 static bool t3_doorbells_on_range(struct t3_dev *dev, unsigned long id, unsigned long last)
 {
 	unsigned int batch = 0;
@@ -72,7 +75,9 @@ static bool t3_doorbells_on_range(struct t3_dev *dev, unsigned long id, unsigned
 		t3_qp_put(qp);
 		if (++batch % T3_DB_BATCH)
 			continue;
+		mutex_unlock(&dev->db_mutex);
 		usleep_range(1000, 2000);
+		mutex_lock(&dev->db_mutex);
 		if (test_bit(T3_DEV_DB_OFF, &dev->flags)) {
 			dev->db_next = id + 1;
 			return false;

@@ -774,6 +774,19 @@ static void every_qp_is_rung_beside_programs_that_fill_the_fifo(struct kunit *te
 	KUNIT_EXPECT_EQ(test, qps_not_rung(), 0);
 }
 
+static void creation_of_a_qp_does_not_wait_for_all_doorbells(struct kunit *test)
+{
+	make_qps(test);
+	t3_adapter_event(dev, OFFLOAD_DB_FULL);
+	t3_adapter_event(dev, OFFLOAD_DB_EMPTY);
+	while (!READ_ONCE(card.qp_rings))
+		cond_resched();
+	t3_doorbell_init(qp);
+	KUNIT_EXPECT_NE(test, qps_not_rung(), 0);
+	flush_delayed_work(&dev->db_work);
+	KUNIT_EXPECT_EQ(test, qps_not_rung(), 0);
+}
+
 static void switch_doorbells_on(void)
 {
 	t3_doorbells_on(dev);
@@ -1125,6 +1138,7 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(doorbells_come_back_without_a_report),
 	KUNIT_CASE(many_qps_do_not_fill_the_fifo),
 	KUNIT_CASE(every_qp_is_rung_beside_programs_that_fill_the_fifo),
+	KUNIT_CASE(creation_of_a_qp_does_not_wait_for_all_doorbells),
 	KUNIT_CASE(slot_is_visible_before_the_flag_is_read),
 	KUNIT_CASE(concurrent_changes_of_a_status_word_are_kept),
 	KUNIT_CASE(new_qp_gets_the_doorbell_status),
