@@ -165,6 +165,33 @@ def test_an_id_releases_its_network_namespace(ends):
     guest.check("for try in $(seq 100); do ip link show outside > /dev/null 2>&1 || exit 0; sleep 0.1; done; exit 1", 60)
 
 
+def test_two_namespaces_run_the_same_server(ends):
+    """Each has a port of the card. A wildcard listener of one takes neither connections nor the host's TCP of the other; it gets the port when that comes back."""
+    server, client = ends
+    at_n = address(server, 1)
+    service = "import socket; print(socket.create_server(('', 7510)).accept(), flush=True)"
+    server.check(f"""ip netns add n; ip link set eth1 netns n
+        ip -n n addr add {at_n}/24 dev eth1; ip -n n link set eth1 up; ip -n n link set lo up
+        for try in $(seq 100); do [ "$(ip netns exec n cat /sys/class/net/eth1/carrier)" = 1 ] && exit; sleep 0.1; done; exit 1""", 60)
+    here, there = (server.start(f"exec {where} /tmp/cm.py listen 0.0.0.0 {PORT} --count {count}") for where, count in (("", 2), ("ip netns exec n", 1)))
+    server.check(f"for try in $(seq 100); do [ $(rdma resource show cm_id | grep -c 'LISTEN.*:{PORT} ') = 2 ] && exit; sleep 0.1; done; exit 1", 60)
+    other = listen(server, port=7510, at="0.0.0.0")
+    served = server.start(f"exec ip netns exec n python3 -c \"{service}\"")
+    server.check("for try in $(seq 100); do ip netns exec n ss -tln | grep -q :7510 && exit; sleep 0.1; done; exit 1", 60)
+    client.check(f"python3 -c \"import socket; socket.create_connection(('{at_n}', 7510), 20)\"", 60)
+    assert served.wait(20).rc == 0
+    for card_port in (0, 1):
+        done = client.run(f"/tmp/cm.py connect {address(server, card_port)} {PORT}", 30)
+        assert done.rc == 0, done
+    assert there.wait(20).rc == 0
+    server.check(f"""ip -n n link set eth1 netns $$; ip netns del n; ip addr add {at_n}/24 dev eth1; ip link set eth1 up
+        for try in $(seq 100); do [ "$(cat /sys/class/net/eth1/carrier)" = 1 ] && exit; sleep 0.1; done; exit 1""", 60)
+    client.check(f"for try in $(seq 50); do /tmp/cm.py connect {at_n} {PORT} && exit; sleep 0.1; done; exit 1", 60)
+    assert here.wait(20).rc == 0
+    other.kill()
+    other.wait(10)
+
+
 @pytest.mark.long
 # Calls in the wrong order, twice, through another file, and addresses of wrong lengths.
 def test_C2_C8_C9_C19_every_command_returns_what_the_in_tree_manager_returns(ends):
