@@ -19,8 +19,12 @@ std::mutex& mappings_lock() {
     static auto* lock = new std::mutex;
     return *lock;
 }
-std::map<std::uintptr_t, std::size_t>& mappings() {
-    static auto* m = new std::map<std::uintptr_t, std::size_t>;
+struct Mapping {
+    std::size_t size;
+    std::atomic<bool>* lost;
+};
+std::map<std::uintptr_t, Mapping>& mappings() {
+    static auto* m = new std::map<std::uintptr_t, Mapping>;
     return *m;
 }
 std::uintptr_t page_size = 4096;
@@ -35,12 +39,15 @@ void on_sigbus(int, siginfo_t* info, void*) {
     const auto at = reinterpret_cast<std::uintptr_t>(info->si_addr);
     const std::lock_guard lock(mappings_lock());
     if (auto it = mappings().upper_bound(at); it != mappings().begin()) {
-        const auto [start, size] = *std::prev(it);
+        const std::uintptr_t start = std::prev(it)->first;
+        const auto [size, lost] = std::prev(it)->second;
         // Replaces all pages from the first lost one on, which adds only one mapping to the process. If the
         // process has no mapping left, replaces the complete range, which adds none.
         if (at - start < size &&
-            (put_zeroes(at & ~(page_size - 1), start + size) || put_zeroes(start, start + size)))
+            (put_zeroes(at & ~(page_size - 1), start + size) || put_zeroes(start, start + size))) {
+            *lost = true;
             return;
+        }
     }
     // Not a guarded mapping: restore the default action, which ends the process.
     signal(SIGBUS, SIG_DFL);
@@ -48,7 +55,7 @@ void on_sigbus(int, siginfo_t* info, void*) {
 
 } // namespace
 
-void guard_mapping(void* start, std::size_t size) {
+void guard_mapping(void* start, std::size_t size, std::atomic<bool>& lost) {
     const std::lock_guard lock(mappings_lock());
     if (mappings().empty()) {
         page_size = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
@@ -57,7 +64,7 @@ void guard_mapping(void* start, std::size_t size) {
         action.sa_flags = SA_SIGINFO;
         sigaction(SIGBUS, &action, nullptr);
     }
-    mappings().emplace(reinterpret_cast<std::uintptr_t>(start), size);
+    mappings().emplace(reinterpret_cast<std::uintptr_t>(start), Mapping{size, &lost});
 }
 
 void unguard_mapping(void* start) {

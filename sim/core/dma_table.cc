@@ -5,17 +5,41 @@
 #include <cerrno>
 #include <iterator>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
+#include <sys/vfs.h>
 
 #include "sim/core/bus_guard.hh"
 
 namespace t3sim {
+namespace {
+
+// The first access to a page fills it with zeroes. That of a page of 1 GiB takes longer than all other cards
+// may wait.
+constexpr long max_page = 2 << 20;
+// Pages of a mapping that are removed at a time: meanwhile no thread can map anything.
+constexpr std::size_t removed_at_a_time = 16 << 20;
+
+/// Only files that can be sealed are in memory. This asks the kernel alone; the file system of another file,
+/// for which a client's FUSE server may reply, is not called.
+bool in_memory(int fd) {
+    struct statfs system {};
+    return fcntl(fd, F_GET_SEALS) >= 0 && fstatfs(fd, &system) == 0 && system.f_bsize <= max_page;
+}
+
+void remove_mapping(std::uint8_t* mapping, std::size_t size) {
+    for (std::size_t at = 0; at < size; at += removed_at_a_time)
+        madvise(mapping + at, std::min(removed_at_a_time, size - at), MADV_DONTNEED);
+    munmap(mapping, size);
+}
+
+} // namespace
 
 int DmaTable::map(std::uint64_t address, std::uint64_t size, int fd, std::uint64_t offset, bool readable,
                   bool writable) {
-    if (size == 0 || size - 1 > ~std::uint64_t{0} - address)
+    if (size == 0 || size - 1 > ~std::uint64_t{0} - address || address % page != 0 || size % page != 0 ||
+        (fd >= 0 && offset % page != 0))
         return EINVAL;
     if (ranges_.size() >= max_ranges)
         return ENOSPC;
@@ -42,8 +66,8 @@ int DmaTable::map(std::uint64_t address, std::uint64_t size, int fd, std::uint64
 /// Finds or makes a mapping of a file that includes all bytes before @p end, for one more range.
 int DmaTable::use_file(int fd, std::uint64_t end, int protection, Files::iterator& found) {
     struct stat file {};
-    if (fstat(fd, &file) != 0)
-        return errno;
+    if (!in_memory(fd) || fstat(fd, &file) != 0)
+        return EINVAL;
     // The file must contain the range now. If the client shrinks it later, the bus guard handles that.
     if (!S_ISREG(file.st_mode) || end > static_cast<std::uint64_t>(file.st_size))
         return EINVAL;
@@ -52,13 +76,15 @@ int DmaTable::use_file(int fd, std::uint64_t end, int protection, Files::iterato
                other.size >= end;
     });
     if (found == files_.end()) {
-        if (files_.size() >= max_files)
-            return ENOSPC;
         const auto size = static_cast<std::size_t>(file.st_size);
-        void* const mapping = mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
+        if (usage_->files >= max_files || size > max_bytes - usage_->bytes)
+            return ENOSPC;
+        void* const mapping = mmap(nullptr, size, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
         if (mapping == MAP_FAILED)
             return errno;
-        guard_mapping(mapping, size);
+        ++usage_->files;
+        usage_->bytes += size;
+        guard_mapping(mapping, size, lost_);
         found = files_.insert(files_.end(), {.device = file.st_dev,
                                              .inode = file.st_ino,
                                              .protection = protection,
@@ -88,13 +114,19 @@ void DmaTable::clear() {
     for (const auto& [address, range] : ranges_)
         release(range);
     ranges_.clear();
+    lost_ = false;
 }
 
 void DmaTable::release(const Range& range) {
     if (!range.data || --range.file->ranges != 0)
         return;
     unguard_mapping(range.file->mapping);
-    munmap(range.file->mapping, range.file->size);
+    worker_.run(
+        [usage = usage_, mapping = static_cast<std::uint8_t*>(range.file->mapping), size = range.file->size] {
+            remove_mapping(mapping, size);
+            usage->bytes -= size;
+            --usage->files;
+        });
     files_.erase(range.file);
 }
 
@@ -102,7 +134,7 @@ template <typename F>
 bool DmaTable::for_pieces(std::uint64_t address, std::uint64_t size, bool for_writing, F&& f) const {
     if (size == 0)
         return true;
-    if (size - 1 > ~std::uint64_t{0} - address)
+    if (lost_ || size - 1 > ~std::uint64_t{0} - address)
         return false;
     auto containing = ranges_.upper_bound(address);
     if (containing != ranges_.begin())
@@ -126,7 +158,7 @@ bool DmaTable::for_pieces(std::uint64_t address, std::uint64_t size, bool for_wr
             ++it;
         }
     }
-    return true;
+    return !lost_;
 }
 
 bool DmaTable::read(std::uint64_t address, MutableBytes to) const {
@@ -157,10 +189,7 @@ std::uint32_t* DmaTable::word(std::uint64_t address, bool for_writing) const {
         found = piece;
         length = size;
     });
-    // A client may map a file at an unaligned offset; then an atomic access is impossible.
-    if (!ok || length != 4 || reinterpret_cast<std::uintptr_t>(found) % 4 != 0)
-        return nullptr;
-    return reinterpret_cast<std::uint32_t*>(found);
+    return ok && length == 4 ? reinterpret_cast<std::uint32_t*>(found) : nullptr;
 }
 
 } // namespace t3sim

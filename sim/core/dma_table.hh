@@ -7,13 +7,16 @@
 // time.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
 
 #include <sys/types.h>
 
 #include "sim/core/bytes.hh"
+#include "sim/core/worker.hh"
 
 namespace t3sim {
 
@@ -24,13 +27,21 @@ public:
     /// Per client. Each needs up to two mappings of the process, of which Linux allows 65,530
     /// (vm.max_map_count); eight clients use at most half of them. QEMU needs a few.
     static constexpr std::size_t max_files = 2048;
+    /// Per client, of all mappings: a file is mapped once for each kind of access. Eight clients use at most
+    /// a sixteenth of the address space.
+    static constexpr std::uint64_t max_bytes = std::uint64_t{1} << 40;
+    /// Ranges consist of complete pages, as the clients' own tables do. So the cost of a transfer depends on
+    /// its length only.
+    static constexpr std::uint64_t page = 4096;
 
-    DmaTable() = default;
+    /// @p worker removes the mappings. The last one may free all of a client's memory.
+    explicit DmaTable(Worker& worker) : worker_(worker) {}
     DmaTable(const DmaTable&) = delete;
     DmaTable& operator=(const DmaTable&) = delete;
     ~DmaTable() { clear(); }
 
-    /// Adds a range. Does not keep @p fd (-1: none). Returns 0 or an errno.
+    /// Adds a range. Does not keep @p fd (-1: none), which must be a memory file: of tmpfs, hugetlbfs or
+    /// memfd_create(). Other files may wait for a disk or for a server of the client. Returns 0 or an errno.
     int map(std::uint64_t address, std::uint64_t size, int fd, std::uint64_t offset, bool readable,
             bool writable);
     /// Removes the ranges inside this one, at least one; none may be cut. Returns 0 or an errno. The protocol
@@ -39,6 +50,8 @@ public:
     int unmap(std::uint64_t address, std::uint64_t size);
     void clear();
     [[nodiscard]] std::size_t size() const { return ranges_.size(); }
+    /// The client has shrunk a file, or no memory is left for it. All transfers fail until clear().
+    [[nodiscard]] bool lost() const { return lost_; }
 
     /// Copies data, also across adjacent ranges. False: part of it is not accessible; then read() has zeroed
     /// @p to and write() has written nothing.
@@ -72,8 +85,17 @@ private:
     template <typename F>
     bool for_pieces(std::uint64_t address, std::uint64_t size, bool for_writing, F&& f) const;
 
+    /// Of the mappings, also of those that the worker has not removed yet.
+    struct Usage {
+        std::atomic<std::size_t> files = 0;
+        std::atomic<std::uint64_t> bytes = 0;
+    };
+
+    Worker& worker_;
     std::map<std::uint64_t, Range> ranges_; ///< by first address; disjoint
     Files files_;
+    std::shared_ptr<Usage> usage_ = std::make_shared<Usage>();
+    std::atomic<bool> lost_ = false;
 };
 
 } // namespace t3sim

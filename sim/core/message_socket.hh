@@ -16,7 +16,8 @@
 #include <sys/uio.h>
 
 #include "sim/core/bytes.hh"
-#include "sim/core/fd.hh"
+#include "sim/core/client_fd.hh"
+#include "sim/core/worker.hh"
 
 namespace t3sim {
 
@@ -35,7 +36,8 @@ template <typename T> void append(Buffer& buffer, const T& value) {
 }
 
 /// @tparam Header  begins each message. body_size(const Header&), next to its definition, returns the length
-///                 of what follows, or nothing if no message has this header.
+///                 of what follows, or nothing if no message has this header. no_sockets: no message may
+///                 carry one.
 template <typename Header> class MessageSocket {
 public:
     struct Message {
@@ -46,7 +48,15 @@ public:
     /// Descriptors that one message may carry.
     static constexpr std::size_t max_fds = 16;
 
-    explicit MessageSocket(Fd socket) : socket_(std::move(socket)) {}
+    /// @p worker closes the descriptors of the client, also those that still are in the socket.
+    MessageSocket(Fd socket, Worker& worker) : socket_(std::move(socket)), worker_(worker) {}
+    MessageSocket(const MessageSocket&) = delete;
+    MessageSocket& operator=(const MessageSocket&) = delete;
+    ~MessageSocket() {
+        close_fds();
+        shutdown(socket_.get(), SHUT_RDWR); // so that the client need not wait for the worker
+        worker_.close(std::move(socket_));
+    }
 
     enum class Status { message, incomplete, closed };
     /// Continues to read. "message": a message is complete, see message(). "closed": end of file, an error or
@@ -54,6 +64,12 @@ public:
     Status receive();
     /// The message that receive() completed; valid until the next receive().
     [[nodiscard]] Message& message() { return message_; }
+
+    /// Closes the descriptors of the message that were not taken.
+    void close_fds() {
+        std::erase_if(message_.fds, [](const Fd& fd) { return !fd; });
+        worker_.close(std::exchange(message_.fds, {}));
+    }
 
     /// Sends header and payload in one piece. False: the connection is lost.
     bool send(const Header& header, Bytes payload);
@@ -71,9 +87,10 @@ private:
         complaint_ = complaint;
         return Status::closed;
     }
-    Status receive_header();
+    Status receive_some(std::uint8_t* to, std::size_t size);
 
     Fd socket_;
+    Worker& worker_;
     Message message_;
     std::size_t received_ = 0; ///< bytes of the message so far
     bool complete_ = false;
@@ -81,62 +98,47 @@ private:
     const char* complaint_ = "";
 };
 
-/// Reads exactly the bytes of the header, so that received descriptors belong to this message.
-template <typename Header> typename MessageSocket<Header>::Status MessageSocket<Header>::receive_header() {
-    iovec vec{reinterpret_cast<std::uint8_t*>(&message_.header) + received_, sizeof(Header) - received_};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(max_fds * sizeof(int))> control{};
-    msghdr msg{};
-    msg.msg_iov = &vec;
-    msg.msg_iovlen = 1;
-    msg.msg_control = control.data();
-    msg.msg_controllen = control.size();
-    const ssize_t n = recvmsg(socket_.get(), &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+/// "message": some bytes have been received.
+template <typename Header>
+typename MessageSocket<Header>::Status MessageSocket<Header>::receive_some(std::uint8_t* to,
+                                                                           std::size_t size) {
+    const ssize_t n = receive_with(socket_.get(), to, size, message_.fds);
     if (n < 0)
         return errno == EAGAIN || errno == EINTR ? Status::incomplete : closed("receive error");
     if (n == 0)
-        return closed(received_ == 0 ? "" : "end of file within a header");
-    for (cmsghdr* c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (std::size_t i = 0; i < count; i++) {
-            int fd;
-            std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            message_.fds.emplace_back(fd);
-        }
-    }
-    if ((msg.msg_flags & MSG_CTRUNC) != 0 || message_.fds.size() > max_fds)
+        return closed(received_ == 0 ? "" : "end of file within a message");
+    if (message_.fds.size() > max_fds)
         return closed("more descriptors than one message may carry");
+    // With its own end in this process a client would not be missed when it has gone.
+    if (Header::no_sockets && std::any_of(message_.fds.begin(), message_.fds.end(), is_socket))
+        return closed("a socket is neither memory nor an interrupt");
     received_ += static_cast<std::size_t>(n);
-    if (received_ < sizeof(Header))
-        return Status::incomplete;
-    const std::optional<std::size_t> size = body_size(message_.header);
-    if (!size)
-        return closed("impossible message size");
-    message_.body.resize(*size);
     return Status::message;
 }
 
 template <typename Header> typename MessageSocket<Header>::Status MessageSocket<Header>::receive() {
     if (complete_) { // start the next message
-        message_.fds.clear();
         received_ = 0;
         complete_ = false;
     }
     if (received_ < sizeof(Header)) {
-        const Status status = receive_header();
+        // Exactly the bytes of the header, so that received descriptors belong to this message.
+        const Status status = receive_some(reinterpret_cast<std::uint8_t*>(&message_.header) + received_,
+                                           sizeof(Header) - received_);
         if (status != Status::message)
             return status;
+        if (received_ < sizeof(Header))
+            return Status::incomplete;
+        const std::optional<std::size_t> size = body_size(message_.header);
+        if (!size)
+            return closed("impossible message size");
+        message_.body.resize(*size);
     }
     const std::size_t have = received_ - sizeof(Header);
     if (have < message_.body.size()) {
-        const ssize_t n =
-            recv(socket_.get(), message_.body.data() + have, message_.body.size() - have, MSG_DONTWAIT);
-        if (n < 0)
-            return errno == EAGAIN || errno == EINTR ? Status::incomplete : closed("receive error");
-        if (n == 0)
-            return closed("end of file within a message");
-        received_ += static_cast<std::size_t>(n);
+        const Status status = receive_some(message_.body.data() + have, message_.body.size() - have);
+        if (status != Status::message)
+            return status;
         if (received_ < sizeof(Header) + message_.body.size())
             return Status::incomplete;
     }

@@ -93,6 +93,8 @@ bool PciServer::bus_error(const char* what, std::uint64_t addr, std::size_t size
     bus_errors_++;
     log.debug("bus error: {} of {} bytes at {:#x}{}", what, size, addr,
               bus_master_ ? "" : " (bus mastering is off)");
+    if (dma_.lost())
+        fail("its memory is gone");
     return false;
 }
 
@@ -113,16 +115,15 @@ bool PciServer::dma_load(std::uint64_t addr, std::uint32_t& raw) {
     dma_reads_++;
     const std::uint32_t* word = bus_master_ ? dma_.word(addr, false) : nullptr;
     raw = word ? __atomic_load_n(word, __ATOMIC_ACQUIRE) : 0;
-    return word || bus_error("load", addr, sizeof raw);
+    return (word && !dma_.lost()) || bus_error("load", addr, sizeof raw);
 }
 
 bool PciServer::dma_store(std::uint64_t addr, std::uint32_t raw) {
     dma_writes_++;
     std::uint32_t* word = bus_master_ ? dma_.word(addr, true) : nullptr;
-    if (!word)
-        return bus_error("store", addr, sizeof raw);
-    __atomic_store_n(word, raw, __ATOMIC_RELEASE);
-    return true;
+    if (word)
+        __atomic_store_n(word, raw, __ATOMIC_RELEASE);
+    return (word && !dma_.lost()) || bus_error("store", addr, sizeof raw);
 }
 
 } // namespace t3sim

@@ -11,6 +11,7 @@
 #include "sim/core/counters.hh"
 #include "sim/core/dma_table.hh"
 #include "sim/core/host.hh"
+#include "sim/core/worker.hh"
 
 namespace t3sim {
 
@@ -51,9 +52,12 @@ protected:
     void write_config(std::uint32_t offset, Bytes data);
     /// Reads the command register, which enables DMA.
     virtual void refresh_command();
+    /// Ends the connection of a client that breaks the rules: later, because the device may be at work now.
+    virtual void fail(const char* why) = 0;
 
     Device* device_ = nullptr;
-    DmaTable dma_;
+    Worker worker_;
+    DmaTable dma_{worker_};
     bool bus_master_ = false;
     std::uint16_t command_ = 0;
     Counters counters_;

@@ -3,6 +3,7 @@
 // The connection of a PciServer: the listening socket, one client at a time, messages of one header.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -28,10 +29,12 @@ public:
     }
     /// Handles a connected socket as if it had been accepted.
     void adopt(Fd socket) {
-        connection_ = std::make_unique<Connection>(std::move(socket));
-        admit(false); // the next client waits until this one has disconnected
-        watch_ = loop_.watch(connection_->fd(), EPOLLIN, [this](std::uint32_t) { ready(); });
-        log_.debug("client connected");
+        connection_ = std::make_unique<Connection>(std::move(socket), worker_);
+        for_client([&] {
+            admit(false); // the next client waits until this one has disconnected
+            watch_ = loop_.watch(connection_->fd(), EPOLLIN, [this](std::uint32_t events) { ready(events); });
+            log_.debug("client connected");
+        });
     }
     [[nodiscard]] bool connected() const final { return connection_ != nullptr; }
 
@@ -41,14 +44,15 @@ protected:
     /// path: for tests, which adopt() one end of a socket pair.
     SocketServer(EventLoop& loop, const std::string& protocol, const std::string& path)
         : PciServer(protocol), loop_(loop), log_(logger(protocol)) {
+        worker_.on_idle(loop, [this] { worker_is_idle(); });
         if (path.empty())
             return;
         listener_ = std::make_unique<Listener>(loop, path, [this](Fd socket) { adopt(std::move(socket)); });
         admit(false);
     }
     ~SocketServer() override {
-        if (connection_)
-            loop_.unwatch(watch_);
+        loop_.queue().cancel(failing_);
+        loop_.unwatch(watch_);
     }
 
     /// The device is set; its configuration space can be read.
@@ -65,7 +69,8 @@ protected:
             log_.warn("client dropped: {}", why);
         else
             log_.debug("client disconnected");
-        loop_.unwatch(watch_);
+        loop_.queue().cancel(failing_);
+        loop_.unwatch(std::exchange(watch_, 0));
         connection_.reset();
         // Unmap guest memory before the reset, so that DMA of the card during the reset cannot reach the
         // guest.
@@ -73,11 +78,28 @@ protected:
         forget_client();
         device_->restore_nonvolatile();
         reset_device();
-        admit(true);
+        // worker_is_idle() admits the next one when all that this one had is closed.
+    }
+    void fail(const char* why) override {
+        loop_.queue().cancel(failing_);
+        failing_ = loop_.queue().after(0, [this, why] { disconnect(why); });
+    }
+    /// Executes what a client asks for. Whatever fails ends only its connection.
+    template <typename F> void for_client(F&& f) {
+        try {
+            f();
+        } catch (const std::exception& e) {
+            if (connection_)
+                disconnect(e.what());
+        }
     }
     /// Reads from the socket. True: connection_->message() is complete. If the client is gone, the connection
     /// has ended.
     bool receive_message() {
+        if (worker_.is_behind()) { // until worker_is_idle()
+            loop_.change(watch_, 0);
+            return false;
+        }
         switch (connection_->receive()) {
         case Connection::Status::incomplete:
             return false;
@@ -102,15 +124,25 @@ protected:
     Buffer reply_;
 
 private:
-    void ready() {
-        if (connection_->output_waits()) {
-            if (!connection_->flush())
-                return disconnect("send error");
-            if (connection_->output_waits())
-                return;
-            loop_.change(watch_, EPOLLIN);
-        }
-        receive();
+    void ready(std::uint32_t events) {
+        for_client([&] {
+            if (worker_.is_behind() && (events & (EPOLLHUP | EPOLLERR)) != 0)
+                return disconnect("");
+            if (connection_->output_waits()) {
+                if (!connection_->flush())
+                    return disconnect("send error");
+                if (connection_->output_waits())
+                    return;
+                loop_.change(watch_, EPOLLIN);
+            }
+            receive();
+        });
+    }
+    void worker_is_idle() {
+        if (!connection_)
+            admit(device_ != nullptr);
+        else
+            loop_.change(watch_, connection_->output_waits() ? EPOLLOUT : EPOLLIN);
     }
     void admit(bool clients) {
         if (listener_)
@@ -120,6 +152,7 @@ private:
     spdlog::logger& log_;
     std::unique_ptr<Listener> listener_;
     EventLoop::Watch watch_ = 0;
+    EventQueue::Id failing_ = {};
 };
 
 } // namespace t3sim

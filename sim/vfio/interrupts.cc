@@ -5,8 +5,7 @@
 #include <bit>
 #include <cerrno>
 
-#include <unistd.h>
-
+#include "sim/core/client_fd.hh"
 #include "sim/core/log.hh"
 
 namespace t3sim::vfio {
@@ -97,11 +96,8 @@ int Interrupts::set(const SetIrqs& request, Bytes data, std::vector<Fd>& fds) {
 
 void Interrupts::signal(Vector& vector) {
     vector.pending = !vector.eventfd;
-    if (!vector.eventfd)
-        return;
-    const std::uint64_t one = 1;
-    if (::write(vector.eventfd.get(), &one, sizeof one) != sizeof one)
-        log.debug("eventfd write failed: errno {}", errno);
+    if (vector.eventfd)
+        signal_eventfd(vector.eventfd);
 }
 
 void Interrupts::raise(unsigned vector) {

@@ -34,6 +34,7 @@ struct Header {
     std::uint32_t size; ///< of the complete message
     std::uint32_t flags;
     std::uint32_t error;
+    static constexpr bool no_sockets = true;
 };
 static_assert(sizeof(Header) == 16);
 

@@ -84,6 +84,8 @@ void Server::receive() {
         if (!receive_message())
             return;
         handle(connection_->message());
+        if (connection_)
+            connection_->close_fds();
         if (writes_.under_way)
             return;
     }
@@ -155,6 +157,8 @@ Server::Result Server::dma_map(Message& message) {
               (request.flags & dma_readable) != 0 ? "r" : "-",
               (request.flags & dma_writable) != 0 ? "w" : "-", fd < 0 ? ", no descriptor" : "",
               error ? ", refused" : "");
+    if (!error && (request.flags & (dma_readable | dma_writable)) != 0)
+        message.fds.clear(); // a file in memory, which the mapping keeps, so this is cheap
     return error;
 }
 
@@ -289,7 +293,7 @@ bool Server::write_some() {
         else
             writes_.result = EINVAL;
         if (writes_.next < message.body.size() && loop_.turn_is_over()) {
-            writes_.more = loop_.queue().after(0, [this] { receive(); });
+            writes_.more = loop_.queue().after(0, [this] { for_client([&] { receive(); }); });
             return false;
         }
     }

@@ -33,6 +33,7 @@ struct [[gnu::packed]] Header {
     std::uint32_t request;
     std::uint32_t flags;
     std::uint32_t size; ///< of what follows
+    static constexpr bool no_sockets = false;
 };
 static_assert(sizeof(Header) == 12);
 

@@ -5,6 +5,9 @@
 #include <cerrno>
 #include <utility>
 
+#include <sys/socket.h>
+
+#include "sim/core/client_fd.hh"
 #include "sim/core/log.hh"
 
 namespace t3sim::vhost {
@@ -25,10 +28,7 @@ Server::Server(EventLoop& loop, const std::string& path)
     : SocketServer(loop, "vhost", path), queues_{Queue(dma_), Queue(dma_)} {}
 
 Server::~Server() {
-    loop_.queue().cancel(more_);
-    loop_.queue().cancel(failing_);
-    for (Queue& queue : queues_)
-        stop(queue);
+    Server::forget_client();
 }
 
 void Server::attached() {
@@ -48,6 +48,7 @@ void Server::attached() {
 }
 
 void Server::stop(Queue& queue) {
+    worker_.close(std::move(queue.call));
     if (queue.watch)
         loop_.unwatch(queue.watch);
     queue = Queue(dma_);
@@ -56,16 +57,14 @@ void Server::stop(Queue& queue) {
 void Server::fail(const char* why) {
     for (Queue& queue : queues_)
         queue.enabled = false;
-    loop_.queue().cancel(failing_);
-    failing_ = loop_.queue().after(0, [this, why] { disconnect(why); });
+    SocketServer::fail(why);
 }
 
 void Server::forget_client() {
     loop_.queue().cancel(more_);
-    loop_.queue().cancel(failing_);
     for (Queue& queue : queues_)
         stop(queue);
-    backend_requests_.reset();
+    worker_.close(std::move(backend_requests_));
 }
 
 void Server::reset_device() {
@@ -86,6 +85,7 @@ void Server::receive() {
         return disconnect("not version 1 of vhost-user");
     reply_.clear();
     const int error = handle(message);
+    connection_->close_fds();
     if (error) {
         refused_++;
         log.debug("request {} refused: {}", header.request, std::strerror(error));
@@ -119,7 +119,7 @@ int Server::handle(Message& message) {
     case Request::set_backend_request_fd:
         if (message.fds.size() != 1)
             return EINVAL;
-        backend_requests_ = std::move(message.fds[0]);
+        std::swap(backend_requests_, message.fds[0]);
         return 0;
     case Request::set_owner:
         return 0;
@@ -211,18 +211,21 @@ int Server::set_vring_descriptor(Message& message, Request request) {
     if (request == Request::set_vring_err)
         return 0; // errors end the connection
     if (request == Request::set_vring_call) {
-        if (!set_nonblocking(fd))
+        const bool socket = is_unix_stream(fd);
+        if (!socket && !usable_eventfd(fd))
             return EINVAL;
-        queue.ring.set_call(std::move(fd));
+        std::swap(queue.call, fd);
+        queue.call_is_socket = socket;
         return 0;
     }
     if (queue.watch || !usable_eventfd(fd))
         return EINVAL;
     queue.kick = std::move(fd);
     queue.watch = loop_.watch(queue.kick.get(), EPOLLIN, [this, index](std::uint32_t) {
-        std::uint64_t count;
-        [[maybe_unused]] const ssize_t n = ::read(queues_[index].kick.get(), &count, sizeof count);
-        kicked(index);
+        for_client([&] {
+            clear_eventfd(queues_[index].kick);
+            kicked(index);
+        });
     });
     return 0;
 }
@@ -253,12 +256,12 @@ void Server::serve_commands() {
             return fail("a response cannot be written");
         some = true;
         if (loop_.turn_is_over()) {
-            more_ = loop_.queue().after(0, [this] { serve_commands(); });
+            more_ = loop_.queue().after(0, [this] { for_client([&] { serve_commands(); }); });
             break;
         }
     }
     if (some)
-        ring.notify();
+        interrupt(queues_[command_queue]);
     serve_interrupts();
 }
 
@@ -342,6 +345,15 @@ void Server::access_bar(const PcidevMessage& request, Bytes data) {
 
 // ---- interrupts
 
+void Server::interrupt(Queue& queue) {
+    if (!queue.call || !queue.ring.wants_interrupt())
+        return;
+    if (!queue.call_is_socket)
+        return signal_eventfd(queue.call);
+    const std::uint64_t one = 1; // a full one has enough for the guest
+    ::send(queue.call.get(), &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 void Server::refresh_command() {
     PciServer::refresh_command();
     if (msix_capability_ == 0)
@@ -383,7 +395,7 @@ void Server::serve_interrupts() {
         some = true;
     }
     if (some)
-        queue.ring.notify();
+        interrupt(queue);
 }
 
 } // namespace t3sim::vhost

@@ -30,6 +30,8 @@ private:
     struct Queue {
         explicit Queue(const DmaTable& memory) : ring(memory) {}
         Virtqueue ring;
+        Fd call;                     ///< how the guest is interrupted
+        bool call_is_socket = false; ///< User Mode Linux has no SIGIO of an eventfd
         Fd kick;
         EventLoop::Watch watch = 0;
         bool enabled = false;
@@ -44,8 +46,8 @@ private:
     int set_vring(Message& message, Request request);
     int set_vring_descriptor(Message& message, Request request);
     void stop(Queue& queue);
-    /// Ends the connection of a guest that breaks the rules: later, because the device may be at work now.
-    void fail(const char* why);
+    void interrupt(Queue& queue);
+    void fail(const char* why) override;
 
     void kicked(unsigned index);
     void serve_commands();
@@ -58,7 +60,6 @@ private:
     Fd backend_requests_; ///< the guest takes its end for a lost connection
     std::array<Queue, num_queues> queues_;
     EventQueue::Id more_ = {};
-    EventQueue::Id failing_ = {};
     Buffer response_;
     Msix msix_;
     std::uint32_t msix_capability_ = 0;

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <bit>
 
-#include <unistd.h>
-
 namespace t3sim::vhost {
 namespace {
 
@@ -98,15 +96,11 @@ bool Virtqueue::push(const Chain& chain, Bytes response) {
     return true;
 }
 
-void Virtqueue::notify() {
+bool Virtqueue::wants_interrupt() const {
     std::uint16_t flags = 0, index = 0;
     // The guest enables interrupts and then looks at the used index again.
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (!call_ || !read_word(addresses_.available, flags, index) || (flags & available_no_interrupt) != 0)
-        return;
-    const std::uint64_t one = 1;
-    // User Mode Linux waits on a pipe. A full pipe has notifications that it has not read yet.
-    [[maybe_unused]] const ssize_t written = ::write(call_.get(), &one, sizeof one);
+    return read_word(addresses_.available, flags, index) && (flags & available_no_interrupt) == 0;
 }
 
 } // namespace t3sim::vhost

@@ -9,7 +9,6 @@
 
 #include "sim/core/bytes.hh"
 #include "sim/core/dma_table.hh"
-#include "sim/core/fd.hh"
 #include "sim/vhost/protocol.hh"
 
 namespace t3sim::vhost {
@@ -31,15 +30,14 @@ public:
     void set_base(std::uint16_t base) { next_ = used_ = base; }
     [[nodiscard]] std::uint16_t base() const { return next_; }
     [[nodiscard]] bool set_addresses(const VringAddress& addresses);
-    void set_call(Fd call) { call_ = std::move(call); }
 
     [[nodiscard]] bool usable() const { return size_ != 0 && addresses_.descriptors != 0; }
     /// The next chain that the guest has made available; nothing: there is none.
     [[nodiscard]] bool pop(std::optional<Chain>& chain);
-    /// Writes the response and returns the chain to the guest. notify() once after some of these.
+    /// Writes the response and returns the chain to the guest.
     [[nodiscard]] bool push(const Chain& chain, Bytes response);
-    /// Interrupts the guest, unless it does not want to be interrupted.
-    void notify();
+    /// After some of these: whether the guest wants to be interrupted.
+    [[nodiscard]] bool wants_interrupt() const;
 
 private:
     [[nodiscard]] bool read_word(std::uint64_t address, std::uint16_t& low, std::uint16_t& high) const;
@@ -49,7 +47,6 @@ private:
     VringAddress addresses_{};
     std::uint16_t next_ = 0; ///< index of the next available entry
     std::uint16_t used_ = 0;
-    Fd call_;
 };
 
 } // namespace t3sim::vhost

@@ -3,9 +3,12 @@
 // For tests of the servers: a device that records its calls, and what clients of all protocols need.
 #pragma once
 
+#include <chrono>
 #include <cstring>
 #include <initializer_list>
 #include <map>
+#include <new>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -21,7 +24,7 @@
 namespace t3sim {
 
 /// BAR 0 of 4 KiB: a word of memory for each offset; BAR 2 of 8 MiB: writes are recorded, reads give the
-/// offset.
+/// offset. A write to the last word of BAR 4 runs out of memory.
 class RecordingDevice : public Device {
 public:
     RecordingDevice() : config({.vendor = 0x1425, .device = 0x36, .class_code = 0x020000}, 1) {
@@ -40,6 +43,8 @@ public:
         return bar == 0 ? memory[offset] : offset;
     }
     void mmio_write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value) override {
+        if (bar == 4 && offset == 16380)
+            throw std::bad_alloc();
         writes.push_back({bar, offset, size, value});
         if (bar == 0)
             memory[offset] = value;
@@ -95,6 +100,16 @@ inline bool send_with(const Fd& socket, Bytes bytes, const std::vector<int>& fds
         std::memcpy(CMSG_DATA(c), fds.data(), fds.size() * sizeof(int));
     }
     return sendmsg(socket.get(), &msg, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+}
+
+/// Waits for what another thread does. False: not within ten seconds.
+template <typename F> bool eventually(F&& f) {
+    for (int i = 0; i < 10'000; ++i) {
+        if (f())
+            return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
 }
 
 inline Fd memory_file(std::size_t size) {

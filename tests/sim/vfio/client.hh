@@ -82,7 +82,8 @@ protected:
     /// Sends a command and checks its reply for the id and @p error.
     Reply call(Command command, const Buffer& body, int error = 0, const std::vector<int>& fds = {}) {
         send_raw(frame(command, body), fds);
-        const auto reply = receive();
+        auto reply = receive();
+        eventually([&] { return reply || (reply = receive()) || !server.connected(); });
         EXPECT_TRUE(reply) << "no reply to command " << static_cast<int>(command);
         if (!reply)
             return {};

@@ -5,6 +5,9 @@
 #include <iterator>
 #include <random>
 
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
 #include "sim/core/log.hh"
 #include "tests/sim/vfio/client.hh"
 
@@ -14,10 +17,15 @@ namespace {
 using Access = RecordingDevice::Access;
 constexpr std::uint32_t eventfds = set_irqs::data_eventfd | set_irqs::trigger;
 
-// Of this process.
-std::ptrdiff_t mappings() {
-    std::ifstream maps("/proc/self/maps");
-    return std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
+// Of memory_file(), in this process. The worker of an earlier test may have some.
+bool guests_have_mappings(std::ptrdiff_t count) {
+    return eventually([count] {
+        std::ifstream maps("/proc/self/maps");
+        std::ptrdiff_t found = 0;
+        for (std::string line; std::getline(maps, line);)
+            found += line.find("/memfd:guest") != std::string::npos;
+        return found == count;
+    });
 }
 
 TEST_F(ServerTest, VersionReplyIsNotLongerThanTheRequest) {
@@ -246,12 +254,11 @@ TEST_F(ServerTest, MapsThatAreRefused) {
     map(0x1000, 0x1000, file);
     constexpr auto rw = dma_readable | dma_writable;
     map(0x1000, 0x1000, file, 0, rw, EEXIST);
-    map(0x0800, 0x0801, file, 0, rw, EEXIST);
-    map(0x1fff, 0x0001, file, 0, rw, EEXIST);
+    map(0x0000, 0x2000, file, 0, rw, EEXIST);
     map(0x0000, 0x3000, file, 0, rw, EEXIST);
     map(0x4000, 0, file, 0, rw, EINVAL);
-    map(~0ULL, 2, file, 0, rw, EINVAL);
-    map(0x4000, 0x1000, file, 0x2001, rw, EINVAL);        // beyond the end of the file
+    map(~0ULL - 0xfff, 0x2000, file, 0, rw, EINVAL);      // wraps
+    map(0x4000, 0x1000, file, 0x3000, rw, EINVAL);        // beyond the end of the file
     map(0x4000, 0x1000, file, ~0ULL - 0xfff, rw, EINVAL); // offset wraps
     map(0x4000, 0x1000, file, 0, 4, EINVAL);              // unknown flag
     const Fd pipe_like(eventfd(0, EFD_CLOEXEC));
@@ -260,6 +267,38 @@ TEST_F(ServerTest, MapsThatAreRefused) {
     call(Command::dma_map, Buffer(31), EINVAL);
     map(0x2000, 0x1000, file, 0x1000);
     map(~0ULL - 0xfff, 0x1000, file); // the very top is fine
+}
+
+/// Of ranges of one byte a transfer of 64 KiB would have 65,536.
+TEST_F(ServerTest, RangesConsistOfPages) {
+    negotiate();
+    const Fd file = memory_file(0x3000);
+    constexpr auto rw = dma_readable | dma_writable;
+    map(0x4000, 1, file, 0, rw, EINVAL);
+    map(0x4000, 0x800, file, 0, rw, EINVAL);
+    map(0x4800, 0x1000, file, 0, rw, EINVAL);
+    map(0x4000, 0x1000, file, 0x800, rw, EINVAL);
+    map(0x4000, 1, Fd(), 0, rw, EINVAL);
+    map(0x4000, 0x1000, Fd(), 0x800); // of a range without a file no offset is used
+}
+
+TEST_F(ServerTest, OnlyFilesInMemoryAreMapped) {
+    negotiate();
+    constexpr auto rw = dma_readable | dma_writable;
+    const Fd disk(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+    if (struct statfs system{}; fstatfs(disk.get(), &system) == 0 && system.f_type != TMPFS_MAGIC)
+        map(0, 0x1000, disk, 0, dma_readable, EINVAL);
+    const Fd folder(open("/dev/shm", O_RDONLY | O_CLOEXEC)), zero(open("/dev/zero", O_RDWR | O_CLOEXEC)),
+        path(open("/proc/self/exe", O_PATH | O_CLOEXEC));
+    for (const int fd : {folder.get(), zero.get(), path.get()})
+        call(Command::dma_map,
+             raw(DmaMapRequest{.argsz = 32, .flags = rw, .offset = 0, .address = 0, .size = 0x1000}), EINVAL,
+             {fd});
+    char name[] = "/dev/shm/t3sim-XXXXXX";
+    const Fd shm(mkostemp(name, O_CLOEXEC));
+    unlink(name);
+    ASSERT_EQ(ftruncate(shm.get(), 0x1000), 0);
+    map(0, 0x1000, shm);
 }
 
 /// As QEMU does when a guest's IOMMU drops a table of pages, of which only some are mapped.
@@ -307,39 +346,62 @@ TEST_F(ServerTest, UnmapExactOrAll) {
     call(Command::dma_unmap, raw(DmaUnmapRequest{24, 1, 0, 0}), EINVAL);
 }
 
-TEST_F(ServerTest, FileThatShrinksDoesNotEndTheProcess) {
+/// What took the place of the lost pages would be memory of this process.
+TEST_F(ServerTest, AClientThatShrinksItsFileIsDropped) {
+    for (const bool by_word : {false, true}) {
+        negotiate();
+        set_command(0x0006);
+        const Fd file = memory_file(0x10000);
+        map(0, 0x10000, file);
+        ASSERT_EQ(ftruncate(file.get(), 0), 0);
+        Buffer data(16, 9);
+        std::uint32_t word = 0;
+        if (by_word) {
+            EXPECT_FALSE(server.dma_load(0x8000, word));
+            EXPECT_FALSE(server.dma_store(0x8000, word));
+        } else {
+            EXPECT_FALSE(server.dma_write(0x8000, data));
+            EXPECT_FALSE(server.dma_read(0x8000, data));
+        }
+        ASSERT_EQ(ftruncate(file.get(), 0x10000), 0);
+        EXPECT_FALSE(server.dma_write(0, data)) << "before the client is dropped";
+        EXPECT_TRUE(hung_up());
+        connect();
+    }
     negotiate();
-    set_command(0x0006);
-    const Fd file = memory_file(0x10000);
-    map(0, 0x10000, file);
-    ASSERT_EQ(ftruncate(file.get(), 0), 0);
-    Buffer data(16, 9);
-    server.dma_write(0x8000, data);
-    server.dma_read(0x8000, data);
-    EXPECT_TRUE(server.connected());
-    call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0, 0x10000}));
 }
 
-/// Independent of the number of lost pages in use: the process has 65,530 mappings and ends when it runs out
-/// of them.
-TEST_F(ServerTest, FileThatShrinksTakesNoMappingForEachPage) {
-    constexpr std::uint64_t page = 4096, pages = 2000;
+TEST_F(ServerTest, OneClientCannotUseUpTheAddressSpace) {
     negotiate();
-    set_command(0x0006);
-    const Fd file = memory_file(pages * page);
-    map(0, pages * page, file);
-    ASSERT_EQ(ftruncate(file.get(), 0), 0);
-    const auto before = mappings();
-    Buffer data(16, 9);
-    for (std::uint64_t n = 0; n < pages; n += 2)
-        EXPECT_TRUE(server.dma_write((pages - 2 - n) * page, data));
-    EXPECT_LE(mappings(), before + static_cast<std::ptrdiff_t>(pages / 2) + 2)
-        << "from the end: the worst case";
-    for (std::uint64_t n = 0; n < pages; ++n)
-        EXPECT_TRUE(server.dma_write(n * page, data));
-    EXPECT_LE(mappings(), before + 2);
-    call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0, pages * page}));
-    map(0, page, memory_file(page));
+    constexpr auto half = DmaTable::max_bytes / 2;
+    const Fd file = memory_file(half), small = memory_file(4096);
+    map(0, 4096, file);
+    map(4096, 4096, file, 0, dma_readable); // another mapping
+    map(8192, 4096, small, 0, dma_readable, ENOSPC);
+    map(8192, 4096, file, half - 4096);
+    call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 4096, 4096}));
+    const Buffer again =
+        raw(DmaMapRequest{.argsz = 32, .flags = dma_readable, .offset = 0, .address = 4096, .size = 4096});
+    EXPECT_TRUE(eventually([&] { // when it has been removed
+        send_raw(frame(Command::dma_map, again), {small.get()});
+        const auto reply = receive();
+        return reply && reply->header.error == 0;
+    }));
+}
+
+TEST_F(ServerTest, AMessageThatFailsDropsItsClient) {
+    negotiate();
+    send_raw(frame(Command::region_write, join({raw(RegionAccess{16380, 4, 4}), raw(std::uint32_t{1})})));
+    EXPECT_NO_THROW(settle());
+    EXPECT_TRUE(hung_up());
+    EXPECT_EQ(device.resets, 1);
+    connect();
+    negotiate();
+    send_raw(frame(Command::region_write_multi,
+                   join({raw(std::uint64_t{1}),
+                         raw(WriteMultiElement{.offset = 16380, .region = 4, .count = 4, .data = {}})})));
+    EXPECT_NO_THROW(settle());
+    EXPECT_TRUE(hung_up());
 }
 
 TEST_F(ServerTest, OneClientCannotUseUpTheProcessMappings) {
@@ -361,10 +423,9 @@ TEST_F(ServerTest, RangesOfOneFileShareItsMapping) {
     set_command(0x0006);
     constexpr std::uint64_t page = 4096, pages = 1000;
     const Fd file = memory_file(pages * page);
-    const auto before = mappings();
     for (std::uint64_t n = 0; n < pages; ++n)
         map(n * 3 * page, page, file, (pages - 1 - n) * page);
-    EXPECT_LE(mappings(), before + 1);
+    EXPECT_TRUE(guests_have_mappings(1));
     Buffer there(16);
     for (std::uint64_t n = 0; n < pages; n += 99) {
         const Buffer data(16, static_cast<std::uint8_t>(n + 1));
@@ -377,7 +438,7 @@ TEST_F(ServerTest, RangesOfOneFileShareItsMapping) {
     EXPECT_TRUE(server.dma_read(100, there)) << "it has the last range";
     EXPECT_FALSE(server.dma_read(3 * page, there));
     call(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 0, page}));
-    EXPECT_LE(mappings(), before);
+    EXPECT_TRUE(guests_have_mappings(0));
 }
 
 TEST_F(ServerTest, AFileThatHasGrownIsMappedAgain) {
@@ -477,8 +538,10 @@ TEST_F(ServerTest, FullEventfdDoesNotBlock) {
     const std::uint64_t nearly = ~std::uint64_t{0} - 1;
     ASSERT_EQ(write(fd.get(), &nearly, sizeof nearly), 8);
     set_irqs(eventfds, irq_msix, 0, 1, {fd.get()});
+    ASSERT_EQ(fcntl(fd.get(), F_SETFL, O_RDWR), 0); // the flags are those of both ends
     server.raise_irq(0);
-    EXPECT_EQ(events(fd), nearly);
+    server.raise_irq(0);
+    EXPECT_GE(events(fd), nearly);
 }
 
 TEST_F(ServerTest, ResetByCommand) {
@@ -562,7 +625,20 @@ TEST_F(ServerTest, UnusedDescriptorsAreClosed) {
     for (int i = 0; i < 20; i++)
         call(Command::device_get_info, raw(DeviceInfo{16, 0, 0, 0}), 0, {file.get(), file.get(), file.get()});
     call(Command::device_get_info, raw(DeviceInfo{16, 0, 0, 0}));
-    EXPECT_EQ(open_fds(), before + 1);
+    EXPECT_TRUE(eventually([&] { return open_fds() <= before + 1; }));
+}
+
+/// It would keep the connection open when the client has gone.
+TEST_F(ServerTest, AClientCannotLeaveItsEndHere) {
+    negotiate();
+    const Buffer message = frame(Command::dma_map, raw(DmaMapRequest{32, 3, 0, 0xf000, 0x1000}));
+    send_raw(Bytes(message).first(20), {client.get()});
+    settle();
+    client.reset();
+    EXPECT_TRUE(eventually([&] {
+        settle();
+        return !server.connected();
+    }));
 }
 
 TEST_F(ServerTest, HangUpAtAnyPointThenAgain) {
@@ -630,10 +706,12 @@ TEST_F(ServerTest, SeededGarbageNeverEndsTheServer) {
     set_log_levels("off", nullptr); // each dropped client is a warning
     const Fd file = memory_file(0x4000);
     for (int i = 0; i < 3000; i++) {
-        if (!server.connected())
+        if (!server.connected()) {
             connect();
+            set_nonblocking(client); // the server does not read while its worker has too much to close
+        }
         if (random() % 8 != 0) {
-            send_raw(frame(Command::version, version_body()));
+            send_with(client, frame(Command::version, version_body()), {});
             settle();
         }
         for (int k = 0; k < 4 && server.connected(); k++) {
@@ -645,7 +723,7 @@ TEST_F(ServerTest, SeededGarbageNeverEndsTheServer) {
             if (random() % 10 == 0)
                 message[4 + random() % 4] ^= static_cast<std::uint8_t>(1U << random() % 8);
             const std::vector<int> fds(random() % 3, file.get());
-            send_raw(message, fds);
+            send_with(client, message, fds);
             loop.run_once(0);
         }
         Buffer drain(1 << 16);

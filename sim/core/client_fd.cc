@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "sim/core/client_fd.hh"
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+namespace t3sim {
+namespace {
+
+/// Negative: no socket.
+int socket_option(const Fd& fd, int name) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    return getsockopt(fd.get(), SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
+}
+
+/// A write to an eventfd waits if O_NONBLOCK is clear and the counter is full, and a client can do both. The
+/// kernel's own notification of an asynchronous request never waits. So each signal is that of an empty
+/// write.
+class Notifier {
+public:
+    Notifier() : null_(open("/dev/null", O_WRONLY | O_CLOEXEC)) {
+        syscall(SYS_io_setup, results.size(), &context_);
+    }
+    Notifier(const Notifier&) = delete;
+    Notifier& operator=(const Notifier&) = delete;
+    ~Notifier() { syscall(SYS_io_destroy, context_); }
+
+    bool signal(int eventfd) {
+        iocb request{};
+        request.aio_lio_opcode = IOCB_CMD_PWRITE;
+        request.aio_fildes = static_cast<std::uint32_t>(null_.get());
+        request.aio_buf = reinterpret_cast<std::uintptr_t>(&request);
+        request.aio_flags = IOCB_FLAG_RESFD;
+        request.aio_resfd = static_cast<std::uint32_t>(eventfd);
+        iocb* const requests[] = {&request};
+        if (syscall(SYS_io_submit, context_, 1, requests) == 1)
+            return true;
+        // Without space for the results of more requests.
+        syscall(SYS_io_getevents, context_, 0, results.size(), results.data(), nullptr);
+        return syscall(SYS_io_submit, context_, 1, requests) == 1;
+    }
+
+private:
+    Fd null_;
+    aio_context_t context_ = 0;
+    std::array<io_event, 128> results{};
+};
+
+} // namespace
+
+ssize_t receive_with(int socket, void* to, std::size_t size, std::vector<Fd>& fds) {
+    constexpr std::size_t most = 253; // that Linux sends at a time
+    iovec vec{to, size};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(most * sizeof(int))> control; // NOLINT: recvmsg() fills it
+    msghdr message{};
+    message.msg_iov = &vec;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n < 0)
+        return n;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (std::size_t i = 0; i < count; i++) {
+            int fd;
+            std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            fds.emplace_back(fd);
+        }
+    }
+    if ((message.msg_flags & MSG_CTRUNC) != 0) { // this process may have no more descriptors
+        errno = EMFILE;
+        return -1;
+    }
+    return n;
+}
+
+bool is_unix_stream(const Fd& fd) {
+    return socket_option(fd, SO_DOMAIN) == AF_UNIX && socket_option(fd, SO_TYPE) == SOCK_STREAM;
+}
+
+bool is_socket(const Fd& fd) {
+    return socket_option(fd, SO_TYPE) >= 0;
+}
+
+void signal_eventfd(const Fd& eventfd) {
+    thread_local Notifier notifier;
+    if (notifier.signal(eventfd.get()))
+        return;
+    // A container may refuse asynchronous requests, and other processes may use up those of the machine. Then
+    // a client that clears the flag now makes the write to its full counter wait.
+    set_nonblocking(eventfd);
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t n = ::write(eventfd.get(), &one, sizeof one);
+}
+
+void clear_eventfd(const Fd& eventfd) {
+    std::uint64_t count;
+    iovec to{&count, sizeof count};
+    [[maybe_unused]] const ssize_t n = preadv2(eventfd.get(), &to, 1, -1, RWF_NOWAIT);
+}
+
+} // namespace t3sim
