@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -18,8 +19,14 @@ spdlog::logger& log = logger("vfio");
 // served.
 constexpr int messages_per_turn = 64;
 
-constexpr const char* capabilities =
-    R"({"capabilities":{"max_msg_fds":16,"max_data_xfer_size":65536,"max_dma_maps":65535,"write_multiple":true}})";
+// QEMU rejects a reply that is longer than its request, and cloud-hypervisor's client one without
+// capabilities. So the reply has the first text that is short enough. max_dma_maps is the protocol's
+// default.
+constexpr const char* capabilities[] = {
+    R"({"capabilities":{"max_msg_fds":16,"max_data_xfer_size":65536,"write_multiple":true}})",
+    R"({"capabilities":{"max_data_xfer_size":65536}})",
+    R"({"capabilities":{}})",
+};
 static_assert(Server::Connection::max_fds == 16 && max_data_xfer == 65536 && DmaTable::max_ranges == 65535);
 
 } // namespace
@@ -138,9 +145,10 @@ Server::Result Server::version(Message& message) {
             return EINVAL;
     }
     append(reply_, Version{.major = 0, .minor = 0});
-    // QEMU rejects a reply that is longer than its request. The capabilities are optional.
-    if (const std::size_t size = std::strlen(capabilities) + 1; size <= text.size())
-        reply_.insert(reply_.end(), capabilities, capabilities + size);
+    const auto* const fits = std::ranges::find_if(
+        capabilities, [&](const char* reply) { return std::strlen(reply) + 1 <= text.size(); });
+    if (fits != std::end(capabilities))
+        reply_.insert(reply_.end(), *fits, *fits + std::strlen(*fits) + 1);
     negotiated_ = true;
     return 0;
 }

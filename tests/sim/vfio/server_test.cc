@@ -37,6 +37,32 @@ TEST_F(ServerTest, VersionReplyIsNotLongerThanTheRequest) {
     EXPECT_EQ(reply.body.back(), 0);
 }
 
+/// With the request of cloud-hypervisor's client, which reads the capabilities without looking for them, and
+/// with shorter ones.
+TEST_F(ServerTest, VersionReplyHasTheCapabilitiesThatFit) {
+    const auto reply_to = [this](const std::string& text) {
+        Buffer body = raw(Version{0, 0});
+        body.insert(body.end(), text.c_str(), text.c_str() + text.size() + 1);
+        const Buffer reply = call(Command::version, body).body;
+        EXPECT_LE(reply.size(), body.size());
+        client.reset();
+        settle();
+        connect();
+        return std::string(reply.begin() + 4, reply.end());
+    };
+    using namespace std::string_literals;
+    EXPECT_EQ(reply_to(R"({"capabilities":{"max_msg_fds":1,"max_data_xfer_size":1048576,)"
+                       R"("migration":{"pgsize":4096}}})"),
+              R"({"capabilities":{"max_msg_fds":16,"max_data_xfer_size":65536,"write_multiple":true}})"
+              "\0"s);
+    EXPECT_EQ(reply_to(R"({"capabilities":{"max_msg_fds":8,"max_dma_maps":8}})"),
+              R"({"capabilities":{"max_data_xfer_size":65536}})"
+              "\0"s);
+    EXPECT_EQ(reply_to(R"({"capabilities":{}})"), R"({"capabilities":{}})"
+                                                  "\0"s);
+    EXPECT_EQ(reply_to("{}"), "");
+}
+
 TEST_F(ServerTest, VersionWithoutTextGetsNone) {
     EXPECT_EQ(call(Command::version, raw(Version{0, 0})).body.size(), 4U);
 }
