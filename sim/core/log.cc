@@ -6,19 +6,16 @@
 #include <mutex>
 #include <optional>
 
-#include <spdlog/sinks/stdout_color_sinks.h>
+#include "sim/core/log_sink.hh"
 
 namespace t3sim {
 namespace {
 
 struct Registry {
     std::mutex lock;
-    std::shared_ptr<spdlog::sinks::sink> sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
     std::map<std::string, std::shared_ptr<spdlog::logger>> loggers;
     std::map<std::string, spdlog::level::level_enum> levels;
     spdlog::level::level_enum fallback = spdlog::level::info;
-
-    Registry() { sink->set_pattern("%H:%M:%S.%f %^%-5l%$ %-5n %v"); }
 
     [[nodiscard]] spdlog::level::level_enum level(const std::string& part) const {
         const auto it = levels.find(part);
@@ -47,9 +44,9 @@ spdlog::logger& logger(const std::string& part) {
     const std::lock_guard lock(r.lock);
     auto& slot = r.loggers[part];
     if (!slot) {
-        slot = std::make_shared<spdlog::logger>(part, r.sink);
+        // The sink is not the logger's, and never destroyed.
+        slot = std::make_shared<spdlog::logger>(part, spdlog::sink_ptr(spdlog::sink_ptr(), &stderr_sink()));
         slot->set_level(r.level(part));
-        slot->flush_on(spdlog::level::warn);
     }
     return *slot;
 }

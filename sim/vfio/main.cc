@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // t3sim: Chelsio T3 cards as a program. See options.cc for the command line.
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -13,7 +14,7 @@
 #include <sys/signalfd.h>
 
 #include "sim/core/event_loop.hh"
-#include "sim/core/log.hh"
+#include "sim/core/log_sink.hh"
 #include "sim/trace/trace.hh"
 #include "sim/vfio/control.hh"
 #include "sim/vfio/options.hh"
@@ -43,10 +44,16 @@ int serve(const t3sim::Options& options) {
         fmt::print(stderr, "t3sim: {}\n", e.what());
         return 2;
     }
+    t3sim::EventQueue::Repeated log_second(loop.queue(), [&] {
+        t3sim::stderr_sink().report();
+        log_second.after(1'000'000'000);
+    });
+    log_second.after(0);
     fmt::print("t3sim: ready\n");
     std::fflush(stdout);
     rig->run();
     loop.unwatch(watch);
+    t3sim::stderr_sink().report(spdlog::log_clock::now() + std::chrono::seconds(1));
     return 0;
 }
 
