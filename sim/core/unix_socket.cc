@@ -10,8 +10,12 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "sim/core/log.hh"
+
 namespace t3sim {
 namespace {
+
+spdlog::logger& log = logger("loop");
 
 bool make_address(const std::string& path, sockaddr_un& address) {
     address = {};
@@ -37,7 +41,8 @@ Fd connect_unix(const std::string& path) {
 }
 
 Listener::Listener(EventLoop& loop, std::string path, Accepted accepted)
-    : loop_(loop), path_(std::move(path)) {
+    : loop_(loop), path_(std::move(path)), accepted_(std::move(accepted)),
+      retry_(loop.queue(), [this] { pause(paused_); }) {
     sockaddr_un address{};
     if (!make_address(path_, address))
         throw std::runtime_error(fmt::format("socket path '{}' has {} characters, at most {} are possible",
@@ -55,11 +60,19 @@ Listener::Listener(EventLoop& loop, std::string path, Accepted accepted)
         ::listen(socket_.get(), 4) != 0)
         throw std::runtime_error(fmt::format("cannot listen at '{}': {}{}", path_, std::strerror(errno),
                                              errno == ENOENT ? "; its folder must exist" : ""));
-    watch_ = loop_.watch(socket_.get(), EPOLLIN, [this, accepted = std::move(accepted)](std::uint32_t) {
-        Fd client(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (client)
-            accepted(std::move(client));
-    });
+    watch_ = loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
+}
+
+void Listener::accept() {
+    Fd client(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (client)
+        return accepted_(std::move(client));
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+        return;
+    // The client stays in the backlog, so the socket stays ready.
+    log.warn("cannot accept a client: {}", std::strerror(errno));
+    loop_.change(watch_, 0);
+    retry_.after(retry_time);
 }
 
 Listener::~Listener() {

@@ -22,13 +22,24 @@ public:
     ~Listener();
 
     /// While paused, clients stay in the backlog.
-    void pause(bool paused) { loop_.change(watch_, paused ? 0U : EPOLLIN); }
+    void pause(bool paused) {
+        paused_ = paused;
+        loop_.change(watch_, paused ? 0U : EPOLLIN);
+    }
 
 private:
+    void accept();
+
+    /// After which it tries again when the process or the system has no more descriptors.
+    static constexpr Time retry_time = 100'000'000;
+
     EventLoop& loop_;
     std::string path_;
     Fd socket_;
+    Accepted accepted_;
+    bool paused_ = false;
     EventLoop::Watch watch_ = 0;
+    EventQueue::Repeated retry_;
 };
 
 /// Connects to a unix stream socket; an empty Fd and errno on failure.

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "sim/core/client_fd.hh"
 #include "sim/core/log.hh"
 
 namespace t3sim {
@@ -26,7 +27,9 @@ constexpr std::size_t max_queue = 1 << 20;
 
 QemuSocket::QemuSocket(EventLoop& loop, Link& link, const std::string& path)
     : loop_(loop), link_(link), path_(path),
-      listener_(loop, path, [this](Fd socket) { accept(std::move(socket)); }) {}
+      listener_(loop, path, [this](Fd socket) { accept(std::move(socket)); }) {
+    worker_.on_idle(loop, [this] { listener_.pause(static_cast<bool>(socket_)); });
+}
 
 QemuSocket::~QemuSocket() {
     loop_.unwatch(watch_);
@@ -43,11 +46,11 @@ void QemuSocket::hang_up(const char* why) {
     log.debug("{}: QEMU disconnected{}", path_, why);
     loop_.unwatch(watch_);
     watch_ = 0;
-    socket_.reset();
+    shutdown(socket_.get(), SHUT_RDWR);
+    worker_.close(std::move(socket_)); // the next QEMU may connect then
     input_.clear();
     output_.clear();
     full_ = false;
-    listener_.pause(false);
 }
 
 void QemuSocket::ready(std::uint32_t events) {
@@ -63,7 +66,12 @@ void QemuSocket::ready(std::uint32_t events) {
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
         return;
     std::array<std::uint8_t, 65536> piece; // NOLINT: recv() fills it
-    const ssize_t n = recv(socket_.get(), piece.data(), piece.size(), MSG_DONTWAIT);
+    std::vector<Fd> fds;
+    const ssize_t n = receive_with(socket_.get(), piece.data(), piece.size(), fds);
+    if (!fds.empty()) {
+        worker_.close(std::move(fds));
+        return hang_up(": it sent a descriptor");
+    }
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         return hang_up("");
     if (n > 0) {
@@ -105,7 +113,7 @@ void QemuSocket::take_frames() {
 
 void QemuSocket::frame_in(Bytes frame) {
     // A receiver that is too slow loses complete frames. A partly sent frame is always finished.
-    if (!socket_ || (!output_.empty() && output_.size() + prefix + frame.size() > max_queue)) {
+    if (!socket_ || output_.size() + prefix + frame.size() > max_queue) {
         dropped_++;
         return;
     }
@@ -126,6 +134,7 @@ void QemuSocket::frame_in(Bytes frame) {
         return;
     }
     if (const auto sent = static_cast<std::size_t>(std::max<ssize_t>(n, 0)); sent < prefix + frame.size()) {
+        output_.reserve(max_queue); // a vector that grows by itself has twice as much
         if (sent < prefix)
             output_.assign(length.begin() + static_cast<std::ptrdiff_t>(sent), length.end());
         const Bytes unsent = frame.subspan(sent > prefix ? sent - prefix : 0);

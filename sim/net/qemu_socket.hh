@@ -9,6 +9,7 @@
 
 #include "sim/core/event_loop.hh"
 #include "sim/core/unix_socket.hh"
+#include "sim/core/worker.hh"
 #include "sim/net/link.hh"
 
 namespace t3sim {
@@ -40,6 +41,7 @@ private:
     EventLoop& loop_;
     Link& link_;
     std::string path_;
+    Worker worker_; ///< closes what QEMU sends: a frame needs no descriptor
     Fd socket_;
     EventLoop::Watch watch_ = 0;
     Buffer input_;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,8 +13,12 @@
 #include <net/if.h>
 #include <sys/ioctl.h>
 
+#include "sim/core/log.hh"
+
 namespace t3sim {
 namespace {
+
+spdlog::logger& log = logger("wire");
 
 constexpr std::size_t max_frame = 65536 + 64;
 // The other ends are served after this many frames.
@@ -21,7 +26,8 @@ constexpr int frames_per_turn = 64;
 
 } // namespace
 
-TapDevice::TapDevice(EventLoop& loop, Link& link, const std::string& name) : loop_(loop), link_(link) {
+TapDevice::TapDevice(EventLoop& loop, Link& link, const std::string& name)
+    : loop_(loop), link_(link), name_(name) {
     if (name.empty() || name.size() >= IFNAMSIZ)
         throw std::runtime_error(
             fmt::format("TAP interface '{}': a name has 1 to {} characters", name, IFNAMSIZ - 1));
@@ -52,8 +58,12 @@ void TapDevice::ready() {
             return;
         }
         const ssize_t n = ::read(fd_.get(), frame.data(), frame.size());
-        if (n <= 0)
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
+        if (n <= 0) { // the interface was deleted: its descriptor is ready for ever
+            log.error("TAP interface '{}': {}; its cable is dead", name_, std::strerror(errno));
+            return loop_.unwatch(std::exchange(watch_, 0));
+        }
         link_.send(*this, Bytes(frame.data(), static_cast<std::size_t>(n)));
     }
 }

@@ -33,6 +33,7 @@ private:
 
     EventLoop& loop_;
     Link& link_;
+    std::string name_;
     Fd fd_;
     EventLoop::Watch watch_ = 0;
     std::uint64_t dropped_ = 0;

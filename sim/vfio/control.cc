@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "sim/core/client_fd.hh"
 #include "sim/core/time.hh"
 #include "sim/net/impairments.hh"
 #include "sim/vfio/tables.hh"
@@ -401,7 +402,9 @@ json dispatch(Context& context, const std::string& line) {
 } // namespace
 
 Control::Control(EventLoop& loop, Rig& rig, const std::string& path)
-    : loop_(loop), rig_(rig), listener_(loop, path, [this](Fd socket) { accept(std::move(socket)); }) {}
+    : loop_(loop), rig_(rig), listener_(loop, path, [this](Fd socket) { accept(std::move(socket)); }) {
+    worker_.on_idle(loop, [this] { listener_.pause(false); });
+}
 
 Control::~Control() {
     for (const auto& client : clients_)
@@ -426,15 +429,25 @@ std::string Control::handle_line(const std::string& line) {
 }
 
 void Control::accept(Fd socket) {
+    if (clients_.size() >= max_clients) {
+        const auto idle = std::ranges::find_if(clients_, &Client::idle);
+        drop(idle == clients_.end() ? clients_.begin() : idle);
+    }
+    listener_.pause(worker_.is_behind()); // until it is idle
     auto& client = clients_.emplace_back();
     client.socket = std::move(socket);
     client.watch = loop_.watch(client.socket.get(), EPOLLIN,
                                [this, it = std::prev(clients_.end())](std::uint32_t events) {
-                                   if (!ready(*it, events)) {
-                                       loop_.unwatch(it->watch);
-                                       clients_.erase(it);
-                                   }
+                                   if (!ready(*it, events))
+                                       drop(it);
                                });
+}
+
+void Control::drop(std::list<Client>::iterator client) {
+    loop_.unwatch(client->watch);
+    shutdown(client->socket.get(), SHUT_RDWR);
+    worker_.close(std::move(client->socket));
+    clients_.erase(client);
 }
 
 bool Control::ready(Client& client, std::uint32_t events) {
@@ -445,9 +458,13 @@ bool Control::ready(Client& client, std::uint32_t events) {
 
 bool Control::read(Client& client) {
     std::array<char, 4096> piece{};
-    const ssize_t n = recv(client.socket.get(), piece.data(), piece.size(), MSG_DONTWAIT);
-    if (n <= 0)
-        return n < 0 && (errno == EAGAIN || errno == EINTR);
+    std::vector<Fd> fds;
+    const ssize_t n = receive_with(client.socket.get(), piece.data(), piece.size(), fds);
+    if (n <= 0 || !fds.empty()) {
+        const bool nothing_yet = n < 0 && (errno == EAGAIN || errno == EINTR);
+        worker_.close(std::move(fds));
+        return nothing_yet;
+    }
     client.input.append(piece.data(), static_cast<std::size_t>(n));
     return true;
 }

@@ -11,6 +11,7 @@
 
 #include "sim/core/event_loop.hh"
 #include "sim/core/unix_socket.hh"
+#include "sim/core/worker.hh"
 #include "sim/vfio/rig.hh"
 
 namespace t3sim {
@@ -24,6 +25,9 @@ public:
 
     /// Of the protocol. It grows when a reply changes in a way that an older client would misread.
     static constexpr unsigned version = 1;
+    /// One more takes the place of the first one that is idle, or waits. So clients cannot use up the
+    /// descriptors of the process.
+    static constexpr std::size_t max_clients = 32;
 
     /// Executes one request line. Returns the reply, without the newline.
     std::string handle_line(const std::string& line);
@@ -45,8 +49,11 @@ private:
     bool work(Client& client);
     bool send_output(Client& client);
 
+    void drop(std::list<Client>::iterator client);
+
     EventLoop& loop_;
     Rig& rig_;
+    Worker worker_; ///< closes sockets, and what clients send: a request needs no descriptor
     std::list<Client> clients_;
     Listener listener_;
 };

@@ -11,12 +11,15 @@
 #include <ctime>
 #include <filesystem>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -25,6 +28,8 @@
 
 #include "sim/core/fd.hh"
 #include "sim/core/unix_socket.hh"
+#include "sim/vfio/control.hh"
+#include "sim/vfio/protocol.hh"
 
 namespace t3sim {
 namespace {
@@ -108,6 +113,22 @@ protected:
         return json::parse(reply, nullptr, false);
     }
 
+    double percent_of_a_processor() const {
+        clockid_t cpu_of_child{};
+        EXPECT_EQ(clock_getcpuclockid(child, &cpu_of_child), 0);
+        const auto nanoseconds = [](clockid_t clock) {
+            timespec now{};
+            clock_gettime(clock, &now);
+            return now.tv_sec * 1'000'000'000L + now.tv_nsec;
+        };
+        // The first second may still be that of its start.
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        const long cpu = nanoseconds(cpu_of_child), time = nanoseconds(CLOCK_MONOTONIC);
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        return 100.0 * static_cast<double>(nanoseconds(cpu_of_child) - cpu) /
+               static_cast<double>(nanoseconds(CLOCK_MONOTONIC) - time);
+    }
+
     fs::path directory;
     pid_t child = -1;
     Fd output;
@@ -122,18 +143,102 @@ TEST_F(Program, ReadyMeansThatAllSocketsListen) {
 
 TEST_F(Program, AnIdleOneUsesUnderOnePercentOfAProcessor) {
     start_two_cards({"--threads", "2"});
-    clockid_t cpu_of_child{};
-    ASSERT_EQ(clock_getcpuclockid(child, &cpu_of_child), 0);
-    const auto nanoseconds = [](clockid_t clock) {
-        timespec now{};
-        clock_gettime(clock, &now);
-        return now.tv_sec * 1'000'000'000L + now.tv_nsec;
-    };
-    // The first second may still be that of its start.
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-    const long cpu = nanoseconds(cpu_of_child), time = nanoseconds(CLOCK_MONOTONIC);
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-    EXPECT_LT(100 * (nanoseconds(cpu_of_child) - cpu), nanoseconds(CLOCK_MONOTONIC) - time);
+    EXPECT_LT(percent_of_a_processor(), 1);
+}
+
+/// Clients that cannot be accepted stay in the backlog, so the listening socket stays ready.
+TEST_F(Program, WithoutFreeDescriptorsItIsIdle) {
+    start_two_cards();
+    const auto used = fs::directory_iterator("/proc/" + std::to_string(child) + "/fd");
+    const auto limit = static_cast<rlim_t>(std::distance(begin(used), end(used)));
+    rlimit enough{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &enough), 0);
+    const rlimit none{limit, enough.rlim_max};
+    ASSERT_EQ(prlimit(child, RLIMIT_NOFILE, &none, nullptr), 0);
+    std::vector<Fd> clients;
+    for (const char* name : {"ctl", "ctl", "a", "b"})
+        clients.push_back(connect_unix(at(name)));
+    EXPECT_LT(percent_of_a_processor(), 5);
+    ASSERT_EQ(prlimit(child, RLIMIT_NOFILE, &enough, nullptr), 0);
+    EXPECT_EQ(ask(R"({"command": "cards"})")["ok"], true);
+}
+
+TEST_F(Program, ATapThatWasDeletedIsIdle) {
+    if (unshare(CLONE_NEWNET) != 0)
+        GTEST_SKIP() << "needs root, for a network of its own";
+    start({"--card", "a=" + at("a"), "--tap", "a.0=t3gone", "--control", at("ctl")});
+    if (read_until("t3sim: ready\n").find("/dev/net/tun") != std::string::npos)
+        GTEST_SKIP() << "no TAP devices here";
+    // NOLINTNEXTLINE(cert-env33-c)
+    ASSERT_EQ(std::system("ip link set t3gone up && ip link del t3gone"), 0);
+    EXPECT_NE(read_until("cable is dead").find("TAP interface 't3gone'"), std::string::npos);
+    EXPECT_LT(percent_of_a_processor(), 5);
+    EXPECT_EQ(ask(R"({"command": "wires"})")["ok"], true);
+}
+
+TEST_F(Program, AControlClientGivesWayToTheNextOnes) {
+    start_two_cards();
+    std::vector<Fd> clients;
+    for (std::size_t n = 0; n < Control::max_clients + 10; ++n) {
+        clients.push_back(connect_unix(at("ctl")));
+        ASSERT_TRUE(clients.back());
+        EXPECT_EQ(ask(R"({"command": "version"})")["ok"], true);
+    }
+    const auto used = fs::directory_iterator("/proc/" + std::to_string(child) + "/fd");
+    EXPECT_LE(std::distance(begin(used), end(used)), 40 + static_cast<std::ptrdiff_t>(Control::max_clients));
+    char c;
+    EXPECT_EQ(recv(clients.front().get(), &c, 1, 0), 0);
+}
+
+/// With 20,000 lines of which the pipe takes the first thousand.
+TEST_F(Program, ALogThatIsNotReadStopsNoCard) {
+    start_two_cards({"--log-level", "vfio=debug"});
+    const Fd client = connect_unix(at("a"));
+    struct {
+        vfio::Header header{.id = 1, .command = 1, .size = 20, .flags = 0x10, .error = 0};
+        vfio::Version version{};
+    } hello;
+    ASSERT_EQ(::send(client.get(), &hello, sizeof hello, MSG_NOSIGNAL), ssize_t{sizeof hello});
+    const std::vector<vfio::Header> unknown(1000,
+                                            {.id = 1, .command = 99, .size = 16, .flags = 0x10, .error = 0});
+    const auto bytes = static_cast<ssize_t>(unknown.size() * sizeof(vfio::Header));
+    const timeval limit{.tv_sec = 30, .tv_usec = 0};
+    setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    for (int i = 0; i < 20; ++i)
+        ASSERT_EQ(::send(client.get(), unknown.data(), static_cast<std::size_t>(bytes), MSG_NOSIGNAL), bytes)
+            << "t3sim does not read any more";
+    EXPECT_EQ(ask(R"({"command": "cards"})")["ok"], true);
+    EXPECT_NE(read_until("refused").find("refused"), std::string::npos); // now it is read
+    ASSERT_GT(::send(client.get(), unknown.data(), sizeof(vfio::Header), MSG_NOSIGNAL), 0);
+    EXPECT_NE(read_until("were not read").find("lines of the log were dropped"), std::string::npos);
+}
+
+/// Each connection is a warning.
+TEST_F(Program, AFloodOfWarningsIsCounted) {
+    start_two_cards();
+    constexpr int clients = 300;
+    const std::uint8_t garbage[16] = {};
+    for (int i = 0; i < clients; ++i) {
+        const Fd client = connect_unix(at("a"));
+        ASSERT_TRUE(client);
+        ASSERT_EQ(::send(client.get(), garbage, sizeof garbage, MSG_NOSIGNAL), ssize_t{sizeof garbage});
+        char c;
+        EXPECT_LE(recv(client.get(), &c, 1, 0), 0);
+    }
+    kill(child, SIGTERM);
+    EXPECT_EQ(wait_for_end(), 0);
+    const std::string log = read_until("never");
+    int lines = 0, counted = 0;
+    std::istringstream text(log);
+    for (std::string line; std::getline(text, line);) {
+        if (line.find("client dropped") == std::string::npos)
+            continue;
+        ++lines;
+        const auto more = line.find(" more like this");
+        counted += more == std::string::npos ? 1 : std::stoi(line.substr(line.rfind(' ', more - 1)));
+    }
+    EXPECT_EQ(counted, clients) << log;
+    EXPECT_LT(lines, clients / 2);
 }
 
 TEST_F(Program, SignalsEndItAndRemoveSockets) {
@@ -388,9 +493,10 @@ TEST_F(Program, CommandsReachBusyAndIdleCardsInAllThreads) {
         };
         wait_for_frames(0);
         wait_for_frames(1);
-        // It is ready before its threads have started, which the reply to a command shows.
+        // It is ready before its threads have started, which the reply to a command shows. One more closes
+        // the sockets of earlier commands.
         const auto tasks = fs::directory_iterator("/proc/" + std::to_string(child) + "/task");
-        EXPECT_EQ(std::distance(begin(tasks), end(tasks)), threads[0] == '1' ? 1 : threads[0] == '2' ? 3 : 4);
+        EXPECT_EQ(std::distance(begin(tasks), end(tasks)), threads[0] == '1' ? 2 : threads[0] == '2' ? 4 : 5);
         for (const char* card : {"a", "b", "c"}) {
             const json name = json::array({card});
             for (const char* command :
