@@ -137,8 +137,8 @@ struct WriteMultiElement {
 static_assert(sizeof(WriteMultiElement) == 24);
 
 // Limits that this server announces or enforces.
-constexpr std::size_t max_data_xfer = 65536;
-constexpr std::size_t max_message = sizeof(Header) + sizeof(RegionAccess) + max_data_xfer;
+constexpr std::size_t max_data_xfer = 4096; ///< 512 accesses of a register, which nothing interrupts
+constexpr std::size_t max_message = 65536;
 
 /// What follows a header; nothing: no message has this header. For MessageSocket.
 inline std::optional<std::size_t> body_size(const Header& header) {

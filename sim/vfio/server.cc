@@ -23,11 +23,11 @@ constexpr int messages_per_turn = 64;
 // capabilities. So the reply has the first text that is short enough. max_dma_maps is the protocol's
 // default.
 constexpr const char* capabilities[] = {
-    R"({"capabilities":{"max_msg_fds":16,"max_data_xfer_size":65536,"write_multiple":true}})",
-    R"({"capabilities":{"max_data_xfer_size":65536}})",
+    R"({"capabilities":{"max_msg_fds":16,"max_data_xfer_size":4096,"write_multiple":true}})",
+    R"({"capabilities":{"max_data_xfer_size":4096}})",
     R"({"capabilities":{}})",
 };
-static_assert(Server::Connection::max_fds == 16 && max_data_xfer == 65536 && DmaTable::max_ranges == 65535);
+static_assert(Server::Connection::max_fds == 16 && max_data_xfer == 4096 && DmaTable::max_ranges == 65535);
 
 } // namespace
 
@@ -140,8 +140,8 @@ Server::Result Server::version(Message& message) {
         if (text.back() != 0)
             return EINVAL;
         const auto* begin = reinterpret_cast<const char*>(text.data());
-        const auto json = nlohmann::json::parse(begin, begin + text.size() - 1, nullptr, false);
-        if (text.size() > 1 && !json.is_object())
+        // Does not make the values: 60,000 nested arrays took 10 ms.
+        if (text.size() > 1 && (*begin != '{' || !nlohmann::json::accept(begin, begin + text.size() - 1)))
             return EINVAL;
     }
     append(reply_, Version{.major = 0, .minor = 0});
@@ -267,7 +267,8 @@ Server::Result Server::region_write(Message& message) {
     if (!take(message.body, access))
         return EINVAL;
     const Bytes data = Bytes(message.body).subspan(sizeof access);
-    if (data.size() != access.count || !in_region(access.region, access.offset, access.count))
+    if (data.size() != access.count || access.count > max_data_xfer ||
+        !in_region(access.region, access.offset, access.count))
         return EINVAL;
     write_region(access.region, access.offset, data);
     append(reply_, access);

@@ -118,6 +118,6 @@ struct PcidevMessage {
     std::uint64_t address; ///< data follow, in little endian
 };
 static_assert(sizeof(PcidevMessage) == 16);
-constexpr std::uint32_t max_transfer = 65536;
+constexpr std::uint32_t max_transfer = 4096; ///< 512 accesses of a register, which nothing interrupts
 
 } // namespace t3sim::vhost
