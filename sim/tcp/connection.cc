@@ -42,7 +42,7 @@ void Connection::account_sending() {
     engine_.memory_.sending += now - std::exchange(memory_.sending, now);
 }
 void Connection::account_receiving() {
-    const std::size_t now = held_.size() + reassembly_.bytes();
+    const std::size_t now = held_.capacity() + reassembly_.cost();
     engine_.memory_.receiving += now - std::exchange(memory_.receiving, now);
 }
 
@@ -55,7 +55,7 @@ void Connection::release_memory() {
     queue_.clear();
     sent_ = queued_ = 0;
     reassembly_.clear();
-    held_ = {};
+    held_ = Buffer(); // {} would keep the memory
     account_sending();
     account_receiving();
 }

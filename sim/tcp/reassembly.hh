@@ -39,8 +39,7 @@ public:
             if (i < ranges_.size() && ranges_[i].seq <= seq) {
                 consume(std::min(data.size(), static_cast<std::size_t>(ranges_[i].end() - seq)));
                 const Bytes part = data.first(until(i + 1));
-                ranges_[i].data.insert(ranges_[i].data.end(), part.begin(), part.end());
-                bytes_ += part.size();
+                add(ranges_[i].data, ranges_[i].data.end(), part);
                 consume(part.size());
                 if (!join(i))
                     ++i;
@@ -50,27 +49,30 @@ public:
             const bool adjacent =
                 i < ranges_.size() && seq + static_cast<std::uint32_t>(part.size()) == ranges_[i].seq;
             if (adjacent && ranges_[i].data.size() <= small) {
-                ranges_[i].data.insert(ranges_[i].data.begin(), part.begin(), part.end());
+                add(ranges_[i].data, ranges_[i].data.begin(), part);
                 ranges_[i].seq = seq;
             } else if (ranges_.size() == max_ranges) {
                 return false;
             } else {
-                ranges_.insert(at(i), Range{seq, Buffer(part.begin(), part.end())});
+                const auto added = ranges_.insert(at(i), Range{seq, Buffer(part.begin(), part.end())});
+                blocks_ += cost_of(added->data);
             }
-            bytes_ += part.size();
             consume(part.size());
         }
         return true;
     }
 
-    [[nodiscard]] std::size_t bytes() const { return bytes_; }
+    /// Bytes of memory: a range of one byte costs much more than its data.
+    [[nodiscard]] std::size_t cost() const { return blocks_ + ranges_.capacity() * sizeof(Range); }
 
     /// Removes and returns the data that starts at @p next; drops data before it. Empty: the hole remains.
     Buffer take(Seq next) {
         while (!ranges_.empty() && ranges_.front().seq <= next) {
             Range range = std::move(ranges_.front());
             ranges_.erase(ranges_.begin());
-            bytes_ -= range.data.size();
+            blocks_ -= cost_of(range.data);
+            if (ranges_.empty())
+                clear(); // keeps no memory
             if (range.end() > next) {
                 range.data.erase(range.data.begin(), range.data.begin() + (next - range.seq));
                 return std::move(range.data);
@@ -81,8 +83,8 @@ public:
 
     [[nodiscard]] bool empty() const { return ranges_.empty(); }
     void clear() {
-        ranges_.clear();
-        bytes_ = 0;
+        ranges_ = std::vector<Range>(); // {} would keep the memory
+        blocks_ = 0;
     }
 
 private:
@@ -92,13 +94,21 @@ private:
         [[nodiscard]] Seq end() const { return seq + static_cast<std::uint32_t>(data.size()); }
     };
 
+    /// Of a block of the heap, with what the allocator adds to a small one.
+    static std::size_t cost_of(const Buffer& data) { return data.capacity() + 32; }
+    void add(Buffer& data, Buffer::const_iterator where, Bytes part) {
+        blocks_ -= cost_of(data);
+        data.insert(where, part.begin(), part.end());
+        blocks_ += cost_of(data);
+    }
     /// Joins the next range to range @p i if they are adjacent and it is small.
     bool join(std::size_t i) {
         if (i + 1 == ranges_.size() || ranges_[i].end() != ranges_[i + 1].seq ||
             ranges_[i + 1].data.size() > small)
             return false;
         const Buffer& next = ranges_[i + 1].data;
-        ranges_[i].data.insert(ranges_[i].data.end(), next.begin(), next.end());
+        add(ranges_[i].data, ranges_[i].data.end(), next);
+        blocks_ -= cost_of(next);
         ranges_.erase(at(i + 1));
         return true;
     }
@@ -107,7 +117,7 @@ private:
     }
 
     std::vector<Range> ranges_; // in sequence order
-    std::size_t bytes_ = 0;     // of all
+    std::size_t blocks_ = 0;    // cost of their data
 };
 
 } // namespace t3sim::tcp

@@ -4,19 +4,26 @@
 // while a queue becomes long and while it becomes short. Counted at operator new.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 
 #include <malloc.h>
+#include <sys/mman.h>
 
+#include "sim/card/base/faulty_host.hh"
 #include "sim/card/sge/responses.hh"
+#include "sim/core/dma_table.hh"
+#include "sim/net/qemu_socket.hh"
 #include "sim/net/wire.hh"
+#include "sim/tcp/reassembly.hh"
 #include "tests/sim/fake_host.hh"
 #include "tests/sim/tcp/pair.hh"
 
 namespace {
 
-std::size_t in_use = 0; // bytes of the heap; the tests have one thread
+std::atomic<std::size_t> in_use = 0; // bytes of the heap
 
 } // namespace
 
@@ -134,6 +141,103 @@ TEST(MemoryCosts, OfMessagesThatWaitForTheHost) {
         }
     EXPECT_GT(in_use - before, 1500U * 2000);
     EXPECT_EQ(counters.value("sge.messages_lost"), 0U);
+}
+
+/// A client that has its memory mapped page by page.
+TEST(MemoryCosts, OfTheTableOfAClientsMemory) {
+    constexpr std::size_t bound = 8 << 20; // docs/card-model.md, Memory limits
+    const Fd file(memfd_create("guest", MFD_CLOEXEC));
+    ASSERT_EQ(ftruncate(file.get(), DmaTable::page), 0);
+    Worker worker;
+    const std::size_t before = in_use;
+    DmaTable table(worker);
+    for (std::uint64_t n = 0; n < DmaTable::max_ranges; ++n)
+        ASSERT_EQ(table.map(2 * n * DmaTable::page, DmaTable::page, file.get(), 0, true, true), 0);
+    EXPECT_LE(in_use - before, bound);
+    EXPECT_GT(in_use - before, DmaTable::max_ranges * 64);
+}
+
+/// Ranges of one byte with holes between them.
+TEST(MemoryCosts, OfDataBehindAHole) {
+    EventQueue events;
+    tcp::test::End end(events);
+    constexpr unsigned connections = 200;
+    tcp::FourTuple any = tcp::test::a_to_b;
+    std::size_t before = 0;
+    const auto segment = [&](unsigned n, std::uint8_t flags, std::uint32_t seq, std::uint32_t ack,
+                             Bytes data) {
+        tcp::Segment s{.tuple = {tcp::test::ip_b, tcp::test::ip_a, any.remote_port,
+                                 static_cast<std::uint16_t>(1000 + n)},
+                       .seq = tcp::Seq(seq),
+                       .ack = tcp::Seq(ack),
+                       .flags = flags,
+                       .window = 0xffff,
+                       .payload = data};
+        const tcp::Headers h = encode(s, 1, 64);
+        Buffer packet(h.bytes.begin(), h.bytes.begin() + static_cast<std::ptrdiff_t>(h.size));
+        packet.insert(packet.end(), data.begin(), data.end());
+        end.engine.input(packet);
+    };
+    end.params.iss = [](const tcp::FourTuple&) { return 1000U; };
+    for (unsigned n = 0; n < connections; ++n) {
+        any.local_port = static_cast<std::uint16_t>(1000 + n);
+        ASSERT_TRUE(end.engine.open(1 + n, any, {.receive_buffer = 64 << 10}));
+        segment(n, tcp::flag_syn | tcp::flag_ack, 5000, 1001, {});
+        ASSERT_EQ(end.engine.view(1 + n)->state, tcp::State::established);
+    }
+    end.log.reserve(10);
+    before = in_use;
+    const std::uint8_t byte = 7;
+    for (unsigned n = 0; n < connections; ++n)
+        for (std::uint32_t i = 0; i < tcp::Reassembly::max_ranges; ++i) {
+            segment(n, tcp::flag_ack, 5011 + 10 * i, 1001, Bytes(&byte, 1));
+            ASSERT_LE(in_use - before, end.engine.memory().receiving + apart) << n << ", range " << i;
+        }
+    EXPECT_GT(in_use - before, connections * tcp::Reassembly::max_ranges * 32);
+}
+
+/// A QEMU that does not read.
+TEST(MemoryCosts, OfFramesThatQemuDoesNotTake) {
+    constexpr std::size_t bound = 1 << 20; // docs/card-model.md, Memory limits
+    EventLoop loop;
+    Wire wire(loop.queue(), "w");
+    Sender card;
+    char path[] = "/tmp/t3sim-memory-XXXXXX";
+    const std::string folder = mkdtemp(path);
+    {
+        QemuSocket end(loop, wire, folder + "/n");
+        wire.attach(end, "qemu");
+        wire.attach(card, "a.0");
+        const Fd qemu = connect_unix(folder + "/n");
+        while (!end.connected())
+            loop.run_once(10);
+        const std::size_t before = in_use;
+        const Buffer frame(60);
+        while (end.dropped() < 100) {
+            end.frame_in(frame);
+            ASSERT_LE(in_use - before, bound + apart);
+        }
+        EXPECT_GT(in_use - before, bound / 2);
+    }
+    std::filesystem::remove_all(folder);
+}
+
+/// Operations of four bytes, which a fault delays.
+TEST(MemoryCosts, OfDelayedOperations) {
+    FakeHost host;
+    EventQueue events;
+    Counters counters;
+    Faults faults{counters};
+    FaultyHost bus{host, events, faults, counters["lost"]};
+    const std::uint64_t at = host.alloc(4096);
+    faults.dma.arm(1000);
+    const Buffer word(4);
+    const std::size_t before = in_use;
+    for (int i = 0; i < 50'000; ++i) {
+        bus.dma_write(at, word);
+        ASSERT_LE(in_use - before, bus.waiting_bytes() + apart);
+    }
+    EXPECT_GT(in_use - before, 50'000U * 64);
 }
 
 } // namespace
