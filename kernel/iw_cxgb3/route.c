@@ -70,9 +70,8 @@ static int t3_route_match(struct net_device *ndev, struct netdev_nested_priv *pr
  * @net: the network namespace that the interface must be in, which is only compared; NULL: any
  * @addr: the address
  *
- * Another namespace may have the same address on another port of the card, so the address alone
- * does not tell whose connection it is. The address must be that of a port or of a VLAN device on it; a
- * local route is not enough.
+ * Another namespace may have the same address on another port of the card. The address must be
+ * that of a port or of a VLAN device on it; a local route is not enough.
  *
  * Return: the interface, with a reference, or NULL.
  */
