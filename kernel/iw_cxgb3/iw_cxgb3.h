@@ -6,7 +6,7 @@
  *   main.c      module, lifetime of a device, ops table, sysfs
  *   event.c     async events and adapter events
  *   verbs.c     queries, ucontext, mmap, PD
- *   qp.c        lifetime of a QP, posting; qp_fsm.c its states; wr.c its requests
+ *   qp.c        lifetime of a QP; qp_fsm.c its states; post.c, wr.c its requests
  *   cq.c        lifetime of a CQ, polling, flushing; cqe.c its entries
  *   mr.c        regions and windows; tpt.c their entries in the card; umem.c user memory
  *   pbl.c       page lists of a protection domain, which may outlive their regions
@@ -25,7 +25,7 @@
  *   device         main.c and event.c: lifetime of a device, dispatch of events
  *   connections    cm.h and the files that include it; upward: ids.c names the client
  *                  of main.c to cxgb3
- *   verbs objects  verbs.c, qp.c, cq.c, mr.c, pbl.c, umem.c; upward: a QP closes, aborts,
+ *   verbs objects  verbs.c, qp.c, post.c, cq.c, mr.c, pbl.c, umem.c; upward: a QP closes, aborts,
  *                  terminates or references its endpoint (t3_ep_*); its destruction
  *                  and its move to ERROR end a pending connect; an entry of a CQ that
  *                  contradicts its QP is an error of the QP (event.c)
@@ -717,6 +717,12 @@ extern bool t3_memory_windows;
 int t3_mr_fastreg(struct ib_mr *ibmr, u32 key, int access, struct t3_fastreg *fr);
 void t3_mr_fastreg_posted(struct t3_dev *dev, struct ib_mr *ibmr, const struct t3_fastreg *fr);
 int t3_mr_resolve(struct t3_dev *dev, struct t3_host_sge *sge, u8 *page_code, u32 *pbl_index);
+
+/* post.c */
+int t3_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		 const struct ib_send_wr **bad_wr);
+int t3_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		 const struct ib_recv_wr **bad_wr);
 
 /* qp.c */
 struct t3_qp *t3_qp_next(struct t3_dev *dev, unsigned long *id, unsigned long last);

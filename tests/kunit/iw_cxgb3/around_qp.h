@@ -57,6 +57,7 @@ static struct t3_qp_transition fsm_lookup(enum t3_qp_state from, enum t3_qp_even
 #define t3_qp_fsm fsm_lookup
 #include "quota.c"
 #include "qp.c"
+#include "post.c"
 #undef t3_qp_fsm
 #include "cq.c"
 
