@@ -16,7 +16,7 @@ export CCACHE_NOHASHDIR ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help deps configure sim tools provider examples modules build format format-check check test test-long test-big-endian test-races demo bench bench-sim \
-	bench-uverbs bench-cm kernel-check mutants tidy install uninstall deb clean
+	bench-uverbs bench-cm build-cost kernel-check mutants tidy install uninstall deb clean
 
 help:
 	@sed -n 's/^#   make /  make /p' Makefile
@@ -35,6 +35,7 @@ help:
 	@echo "  make bench-uverbs  instructions of verbs commands, beside the in-tree ib_uverbs on the same device"
 	@echo "  make bench-cm   connections: instructions, context switches, rates, beside the in-tree rdma_cm (CASE=null|siw|roce|t3: one device)"
 	@echo "  make bench-sim  bandwidth and latency of the card model between two guests, beside siw in the same guests"
+	@echo "  make build-cost processor seconds of a build without a compiler cache"
 	@echo "  make tidy       clang-tidy"
 	@echo "  make format     clang-format over the C++ files"
 	@echo "  make install    modules, provider and t3sim on this machine (DESTDIR= and PREFIX= honoured)"
@@ -104,6 +105,9 @@ demo: deps
 bench: build
 	ninja -C $(BUILD) -j$(JOBS) recorder_bench_bare >/dev/null
 	@bench/run --build $(BUILD)
+
+build-cost: deps
+	@bench/build-cost
 
 bench-sim: deps sim
 	@bench/sim

@@ -652,7 +652,7 @@ static void peer_invalidates_fast_registrations_only(struct kunit *test)
 	t3_dereg_mr(mr, NULL);
 }
 
-/* Requests of the control QP: docs/hw/mr.md 13 has the arithmetic, bench/README.md the figures. */
+/* Requests of the control QP: docs/hw/mr.md 13 has the arithmetic, bench/results.md the figures. */
 static void cost_of_a_registration(struct kunit *test)
 {
 	static const struct {
