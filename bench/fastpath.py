@@ -170,8 +170,9 @@ def main() -> int:
         print("\na QP and a CQ of one thread: " + ", ".join(f"{name} {value:.1f}" for name, value in single.items()))
         print(f"\n{barriers(counts)}; what a request writes into the ring, of a slot's 128 bytes:\n")
         print(run(program, "--traffic").stdout)
-    failures = complaints(found) + [f"{name}.{batch}: {passed:g} barriers and {rung:g} doorbells per call" for name, batch, passed, rung in counts
-                                if (passed, rung) != (1, 1)]
+    failures = complaints(found)
+    failures += [f"{name}.{batch}: {passed:g} barriers and {rung:g} doorbells per call"
+                 for name, batch, passed, rung in counts if (passed, rung) != (1, 1)]
     for line in failures:
         print(f"fastpath: {line}", file=sys.stderr)
     return 1 if failures else 0

@@ -25,7 +25,7 @@ def test_a_module_instead_of_built_in_is_reported(tmp_path):
 
 
 @pytest.mark.parametrize("granted, missing", [("", []), ("# CONFIG_VT is not set\n", []), ("CONFIG_VT=y\n", ["# CONFIG_VT is not set"]),
-                                           ("CONFIG_VT_CONSOLE=y\n", [])])
+                                              ("CONFIG_VT_CONSOLE=y\n", [])])
 def test_an_option_that_must_be_off(tmp_path, granted, missing):
     assert configured(tmp_path, "CONFIG_VT=n\n", granted) == missing
 

@@ -289,7 +289,7 @@ class Operations(InGuests):
             cd /src/{self._out.relative_to(paths.REPO)}
             nice make -C {build.OWN_HEADERS} {self._made.kernel.kind.make} M=$PWD/src -j{os.cpu_count()} {build.WITH_RACE_POINTS} modules
             mkdir -p mutated && find src/kernel src/tests/modules src/tests/kunit/mutant -name '*.ko' -exec cp -p {{}} mutated/ \\;""",
-            self._out / "build-mutated.log")
+                            self._out / "build-mutated.log")
         build.everything(self._debian, self._kernel)  # the programs, and the modules of a card's peer
         return mutants
 

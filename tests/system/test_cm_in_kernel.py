@@ -69,8 +69,8 @@ def test_two_modules_connect_with_private_data_and_disconnect(ends, length):
     assert run(client, "disconnect") == ""
     # Both offer 3 outstanding reads and accept 2.
     assert logged(client) == [*(f"{name} status=0 length=0 intact=1 depths=0,0" for name in CONNECTING),
-                            f"active ESTABLISHED status=0 length={length} intact=1 depths=3,2",
-                            "active DISCONNECTED status=0 length=0 intact=1 depths=0,0"]
+                              f"active ESTABLISHED status=0 length={length} intact=1 depths=3,2",
+                              "active DISCONNECTED status=0 length=0 intact=1 depths=0,0"]
     served = logged(server)
     assert names(served) == ["listener CONNECT_REQUEST", "passive ESTABLISHED", "passive DISCONNECTED"]
     assert f"length={length} intact=1" in served[0]

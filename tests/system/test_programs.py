@@ -166,7 +166,8 @@ def test_rdma_cores_own_tests_pass(pair, suite):
 def pyverbs_sides(server, client, case):
     """Starts both sides of a case."""
     return [guest.start(f"exec python3 {rdma_core.RUNNER} {side} {rdma_core.FOLDER} {address(guest)} {address(peer)} {case}")
-             for guest, peer, side in ((server, client, "passive"), (client, server, "active"))]
+            for guest, peer, side in ((server, client, "passive"), (client, server, "active"))]
+
 
 @pytest.mark.parametrize("case", ["sync_traffic", "async_traffic", "async_reject_traffic", "async_read", "async_write"])
 def test_rdma_cores_tests_of_the_cm_pass_between_two_cards(pair, suite, case):
@@ -646,7 +647,7 @@ def lio(guest):
 def initiator(guest, target_guest):
     """iscsid with a record of the target; yields the command of iscsiadm for it."""
     node = f"iscsiadm -m node -T {TARGET} -p {address(target_guest)}:{ISCSI_PORT}"
-    guest.check(f"""set -e
+    guest.check("""set -e
         modprobe ib_iser; modprobe sd_mod
         mkdir -p /run/lock/iscsi; echo InitiatorName=iqn.2003-01.t3:client > /etc/iscsi/initiatorname.iscsi""", 60)
     daemon = guest.start("exec iscsid -f 2>&1")

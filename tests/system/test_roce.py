@@ -13,7 +13,7 @@ import pytest
 from conftest import Keeper, lend
 from labkit.sim import Wire
 from programs import storm, ucm_differences
-from roce import BOTH_WAYS, IDS, MODULES, OF_IB_CORE, Ends, add_device, interface, nothing_is_left
+from roce import BOTH_WAYS, MODULES, OF_IB_CORE, Ends, add_device, interface, nothing_is_left
 from stock import address, cmtime, objects, rcopy, rdma_client, rping, ucmatose, wait_listening
 
 GROUP = "225.1.1.1"

@@ -34,13 +34,13 @@ NOT_THERE = ("modify_ah|query_ah|reg_smr|query_mr|bind_mw|peek_cq|create_ah|dest
 
 DIFFERENCES = (
     Difference("a failed ioctl writes no output: handles, values, marks",
-              " by ioctl: ", REFUSED + ".*(created|marked|: [0-9a-f]{2})", REFUSED,
-              same_result=True),
+               " by ioctl: ", REFUSED + ".*(created|marked|: [0-9a-f]{2})", REFUSED,
+               same_result=True),
     Difference("a second GET_CONTEXT is refused before any output", "get_context", "EINVAL .*", "EINVAL .*nothing"),
     Difference("a second GET_CONTEXT is refused before any output", "^get_context again", "EFAULT ", "EINVAL "),
     Difference("a second GET_CONTEXT is refused before any output", "^invoke_write by ioctl: attribute 2: 0$", "EINVAL .*marked", "EINVAL .*nothing"),
     Difference("an unknown SRQ is refused like any unknown object", "^create_qp(_ex)? .*: is_srq: |^create_qp with an SRQ by ioctl: ", "EINVAL ",
-              "ENOENT "),
+               "ENOENT "),
     Difference("several errors at once: another one is reported", ": all ones$", "E", "E"),
     Difference("the lengths of an unimplemented command are not checked", rf"^({NOT_THERE}) by write: (bytes written|only|words of the request)", "EINVAL ", "EOPNOTSUPP "),
     Difference("the attributes of an unimplemented method are not checked", "^(advise_mr|reg_dmabuf_mr) by ioctl: ", "", "EOPNOTSUPP "),

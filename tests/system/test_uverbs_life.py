@@ -107,7 +107,7 @@ def test_network_namespaces(t3uverbs):
                 assert ours == in_tree == {"open": expected}, (where, prefix)
         assert "cxgb3_0" in guest.check("ibv_devinfo")
     finally:
-        guest.check(f"""ip netns exec n rdma dev set cxgb3_0 netns first 2>/dev/null; ip netns del n; ip netns del first
+        guest.check("""ip netns exec n rdma dev set cxgb3_0 netns first 2>/dev/null; ip netns del n; ip netns del first
             for try in $(seq 100); do rdma system set netns shared && exit; sleep 0.1; done; exit 1""")
 
 

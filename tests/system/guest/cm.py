@@ -117,7 +117,7 @@ class Channel:
         length = event.conn.private_data_len if event.conn.private_data else 0
         data = ctypes.string_at(event.conn.private_data, length) if length else b""
         report(event=name, status=event.status, length=length, intact=data == pattern(length),
-            responder_resources=event.conn.responder_resources, initiator_depth=event.conn.initiator_depth)
+               responder_resources=event.conn.responder_resources, initiator_depth=event.conn.initiator_depth)
         cm_id = ctypes.c_void_p(event.id)
         call("rdma_ack_cm_event", pointer)
         return name, cm_id

@@ -82,7 +82,7 @@ def _kbuild(made: image.Image, source: str, target: str, more: str = "") -> None
         make -C {_headers(made)} M=$PWD/src/{source} -j{os.cpu_count()} {more} modules
         mkdir -p {target}
         find src/{source} -name '*.ko' -exec cp -pu {{}} {target}/ \\;""",
-        out / f"log/{target}.log")
+                  out / f"log/{target}.log")
 
 
 def modules(made: image.Image) -> None:

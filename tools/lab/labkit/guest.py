@@ -47,6 +47,7 @@ class Machine:
     firmware: Firmware | None = None
     iommu: bool = False  # between the cards and the guest's memory; disks and NICs of QEMU bypass it
 
+
 PCI_OVER_VIRTIO = 1000  # of uml.config
 
 

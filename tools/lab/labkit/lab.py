@@ -127,7 +127,7 @@ class Lab:
         (sockets / "lab.json").write_text(json.dumps(self.describe(), indent=2) + "\n")
         Lab.running.add(self)
         progress.show(f"lab {self.name}: {self._count} guest{'s'[:self._count > 1]} booted in {booted - started:.1f} s, "
-                     f"stack loaded ({self._load.name}) in {time.monotonic() - booted:.1f} s")
+                      f"stack loaded ({self._load.name}) in {time.monotonic() - booted:.1f} s")
 
     def _image(self, name: str) -> image.Image:
         made = self._installed or image.get(name, self.kernel)
