@@ -21,11 +21,14 @@ constexpr long max_page = 2 << 20;
 // Pages of a mapping that are removed at a time: meanwhile no thread can map anything.
 constexpr std::size_t removed_at_a_time = 16 << 20;
 
-/// Only files that can be sealed are in memory. This asks the kernel alone; the file system of another file,
-/// for which a client's FUSE server may reply, is not called.
-bool in_memory(int fd) {
+/// The size of the pages of a file in memory; 0: another file. Only files that can be sealed are in memory.
+/// This asks the kernel alone; the file system of another file, for which a client's FUSE server may reply,
+/// is not called.
+std::uint64_t page_size(int fd) {
     struct statfs system {};
-    return fcntl(fd, F_GET_SEALS) >= 0 && fstatfs(fd, &system) == 0 && system.f_bsize <= max_page;
+    const bool in_memory =
+        fcntl(fd, F_GET_SEALS) >= 0 && fstatfs(fd, &system) == 0 && system.f_bsize <= max_page;
+    return in_memory ? static_cast<std::uint64_t>(system.f_bsize) : 0;
 }
 
 void remove_mapping(std::uint8_t* mapping, std::size_t size) {
@@ -66,17 +69,20 @@ int DmaTable::map(std::uint64_t address, std::uint64_t size, int fd, std::uint64
 /// Finds or makes a mapping of a file that includes all bytes before @p end, for one more range.
 int DmaTable::use_file(int fd, std::uint64_t end, int protection, Files::iterator& found) {
     struct stat file {};
-    if (!in_memory(fd) || fstat(fd, &file) != 0)
+    const std::uint64_t file_page = page_size(fd);
+    if (file_page == 0 || fstat(fd, &file) != 0)
         return EINVAL;
+    // Complete pages only: fallocate() can end a file inside a huge page, and Linux neither removes nor
+    // replaces a part of such a page.
+    const std::uint64_t size = static_cast<std::uint64_t>(file.st_size) / file_page * file_page;
     // The file must contain the range now. If the client shrinks it later, the bus guard handles that.
-    if (!S_ISREG(file.st_mode) || end > static_cast<std::uint64_t>(file.st_size))
+    if (!S_ISREG(file.st_mode) || end > size)
         return EINVAL;
     found = std::find_if(files_.begin(), files_.end(), [&](const File& other) {
         return other.device == file.st_dev && other.inode == file.st_ino && other.protection == protection &&
                other.size >= end;
     });
     if (found == files_.end()) {
-        const auto size = static_cast<std::size_t>(file.st_size);
         if (usage_->files >= max_files || size > max_bytes - usage_->bytes)
             return ENOSPC;
         void* const mapping = mmap(nullptr, size, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);

@@ -397,6 +397,23 @@ TEST_F(ServerTest, AClientThatShrinksItsFileIsDropped) {
     negotiate();
 }
 
+/// Linux refuses to remove or replace a part of a huge page.
+TEST_F(ServerTest, AFileOfHugePagesMayEndInsideAPage) {
+    constexpr std::uint64_t huge = 2 << 20, rest = 4096;
+    const Fd file(memfd_create("guest", MFD_CLOEXEC | MFD_HUGETLB));
+    if (!file || fallocate(file.get(), 0, 0, huge + rest) != 0)
+        GTEST_SKIP() << "needs two huge pages of 2 MiB";
+    negotiate();
+    set_command(0x0006);
+    map(0, huge + rest, file, 0, dma_readable | dma_writable, EINVAL);
+    map(0, huge, file);
+    ASSERT_EQ(ftruncate(file.get(), 0), 0);
+    Buffer data(16);
+    EXPECT_FALSE(server.dma_write(0x8000, data));
+    EXPECT_TRUE(hung_up());
+    EXPECT_TRUE(guests_have_mappings(0));
+}
+
 TEST_F(ServerTest, OneClientCannotUseUpTheAddressSpace) {
     negotiate();
     constexpr auto half = DmaTable::max_bytes / 2;
