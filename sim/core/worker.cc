@@ -86,7 +86,7 @@ void Worker::close(std::vector<Fd> fds) {
 }
 
 bool Worker::is_behind() const {
-    return state_->unfinished > 8;
+    return state_->unfinished > 3;
 }
 
 void Worker::on_idle(EventLoop& loop, std::function<void()> handler) {

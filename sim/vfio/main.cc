@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 
 #include "sim/core/event_loop.hh"
@@ -29,6 +30,12 @@ int serve(const t3sim::Options& options) {
     sigaddset(&signals, SIGINT);
     sigprocmask(SIG_BLOCK, &signals, nullptr);
     signal(SIGPIPE, SIG_IGN);
+    // A client may fill its share of the descriptors, and the usual limit of 1,024 is for programs that use
+    // select().
+    if (rlimit files{}; getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
 
     t3sim::EventLoop loop;
     const t3sim::Fd ending(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));

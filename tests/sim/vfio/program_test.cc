@@ -146,6 +146,19 @@ TEST_F(Program, AnIdleOneUsesUnderOnePercentOfAProcessor) {
     EXPECT_LT(percent_of_a_processor(), 1);
 }
 
+/// The soft limit is usually 1,024, and one client may use 1,000.
+TEST_F(Program, UsesAllDescriptorsThatItMay) {
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit usual{std::min<rlim_t>(before.rlim_max, 512), before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    start_two_cards();
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    rlimit has{};
+    ASSERT_EQ(prlimit(child, RLIMIT_NOFILE, nullptr, &has), 0);
+    EXPECT_EQ(has.rlim_cur, before.rlim_max);
+}
+
 /// Clients that cannot be accepted stay in the backlog, so the listening socket stays ready.
 TEST_F(Program, WithoutFreeDescriptorsItIsIdle) {
     start_two_cards();
