@@ -5,12 +5,16 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
+#include <utility>
 
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+
+#include "sim/core/log.hh"
 
 namespace t3sim {
 namespace {
@@ -55,6 +59,20 @@ private:
     std::array<io_event, 128> results{};
 };
 
+Notifier& notifier() {
+    thread_local Notifier of_this_thread;
+    return of_this_thread;
+}
+
+constexpr std::int64_t longest_signal = 1'000'000;
+
+/// Of processor time, so that a busy machine does not matter.
+std::int64_t nanoseconds() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
 } // namespace
 
 ssize_t receive_with(int socket, void* to, std::size_t size, std::vector<Fd>& fds) {
@@ -94,15 +112,35 @@ bool is_socket(const Fd& fd) {
     return socket_option(fd, SO_TYPE) >= 0;
 }
 
-void signal_eventfd(const Fd& eventfd) {
-    thread_local Notifier notifier;
-    if (notifier.signal(eventfd.get()))
+void Signals::prepare() {
+    notifier();
+}
+
+void Signals::signal(const SharedEventfd& eventfd) {
+    if (!slow_) {
+        const std::int64_t began = nanoseconds();
+        const bool done = notifier().signal(eventfd->fd.get());
+        slow_ = nanoseconds() - began > longest_signal;
+        if (slow_)
+            logger("irq").warn("a signal of an eventfd took more than 1 ms: the worker signals from now on");
+        if (done)
+            return;
+    }
+    if (eventfd->waits.exchange(true))
         return;
     // A container may refuse asynchronous requests, and other processes may use up those of the machine. Then
     // a client that clears the flag now makes the write to its full counter wait.
-    set_nonblocking(eventfd);
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t n = ::write(eventfd.get(), &one, sizeof one);
+    worker_.run([eventfd] {
+        eventfd->waits = false;
+        set_nonblocking(eventfd->fd);
+        const std::uint64_t one = 1;
+        [[maybe_unused]] const ssize_t n = ::write(eventfd->fd.get(), &one, sizeof one);
+    });
+}
+
+void Signals::release(SharedEventfd eventfd) {
+    if (eventfd)
+        worker_.run([eventfd = std::move(eventfd)] {});
 }
 
 void clear_eventfd(const Fd& eventfd) {

@@ -3,12 +3,15 @@
 // Descriptors that a client sends. The client has them, too, and with them the flags that both share.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include <sys/types.h>
 
 #include "sim/core/fd.hh"
+#include "sim/core/worker.hh"
 
 namespace t3sim {
 
@@ -20,9 +23,33 @@ ssize_t receive_with(int socket, void* to, std::size_t size, std::vector<Fd>& fd
 bool is_unix_stream(const Fd& fd);
 bool is_socket(const Fd& fd);
 
-/// Neither blocks, also if the client has cleared O_NONBLOCK. signal_eventfd() adds one, or nothing to a
-/// counter at its limit.
-void signal_eventfd(const Fd& eventfd);
+/// An eventfd that this process signals. Its last close may take long, too: Signals::release().
+struct Eventfd {
+    explicit Eventfd(Fd&& eventfd) : fd(std::move(eventfd)) {}
+    Fd fd;
+    std::atomic<bool> waits = false; ///< for the worker
+};
+using SharedEventfd = std::shared_ptr<Eventfd>;
+
+/// The signals of one server. A client decides what they cost: Linux wakes all that wait for an eventfd, and
+/// a client can let 100,000 instances of epoll wait. After the first one that takes too long the worker
+/// signals, which delays only this server's clients.
+class Signals {
+public:
+    explicit Signals(Worker& worker) : worker_(worker) {}
+    /// Adds one, or nothing to a counter at its limit. Does not block, also if the client has cleared
+    /// O_NONBLOCK.
+    void signal(const SharedEventfd& eventfd);
+    void release(SharedEventfd eventfd);
+    /// Of this thread: makes now what the first signal would make.
+    static void prepare();
+
+private:
+    Worker& worker_;
+    bool slow_ = false;
+};
+
+/// Does not block either.
 void clear_eventfd(const Fd& eventfd);
 
 } // namespace t3sim

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "sim/core/client_fd.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/dma_table.hh"
 #include "sim/core/host.hh"
@@ -58,6 +59,7 @@ protected:
     Device* device_ = nullptr;
     Worker worker_;
     DmaTable dma_{worker_};
+    Signals signals_{worker_};
     bool bus_master_ = false;
     std::uint16_t command_ = 0;
     Counters counters_;

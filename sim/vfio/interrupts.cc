@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <utility>
 
-#include "sim/core/client_fd.hh"
 #include "sim/core/log.hh"
 
 namespace t3sim::vfio {
@@ -50,7 +50,7 @@ int Interrupts::set(const SetIrqs& request, Bytes data, std::vector<Fd>& fds) {
         if (kind != set_irqs::data_none || action != set_irqs::trigger)
             return EINVAL;
         for (Vector& vector : index.vectors)
-            vector = {};
+            clear(vector);
         index.enabled = false;
         if (request.index == irq_intx)
             intx_masked_ = false;
@@ -76,7 +76,8 @@ int Interrupts::set(const SetIrqs& request, Bytes data, std::vector<Fd>& fds) {
         index.enabled = true;
         for (std::uint32_t i = 0; i < request.count; i++) {
             Vector& vector = index.vectors[request.start + i];
-            vector.eventfd = fds.empty() ? Fd() : std::move(fds[i]);
+            signals_.release(std::move(vector.eventfd));
+            vector.eventfd = fds.empty() ? nullptr : std::make_shared<Eventfd>(std::move(fds[i]));
             if (vector.eventfd && vector.pending)
                 signal(vector);
         }
@@ -97,7 +98,12 @@ int Interrupts::set(const SetIrqs& request, Bytes data, std::vector<Fd>& fds) {
 void Interrupts::signal(Vector& vector) {
     vector.pending = !vector.eventfd;
     if (vector.eventfd)
-        signal_eventfd(vector.eventfd);
+        signals_.signal(vector.eventfd);
+}
+
+void Interrupts::clear(Vector& vector) {
+    signals_.release(std::move(vector.eventfd));
+    vector = {};
 }
 
 void Interrupts::raise(unsigned vector) {
@@ -139,7 +145,7 @@ void Interrupts::update_intx() {
 void Interrupts::clear() {
     for (Index& index : indexes_) {
         for (Vector& vector : index.vectors)
-            vector = {};
+            clear(vector);
         index.enabled = false;
     }
     intx_asserted_ = intx_disabled_ = intx_masked_ = false;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/core/bytes.hh"
+#include "sim/core/client_fd.hh"
 #include "sim/core/fd.hh"
 #include "sim/vfio/protocol.hh"
 
@@ -15,6 +16,8 @@ namespace t3sim::vfio {
 
 class Interrupts {
 public:
+    explicit Interrupts(Signals& signals) : signals_(signals) {}
+
     /// Vectors per index: INTx (0 or 1), MSI, MSI-X.
     void set_counts(unsigned intx, unsigned msi, unsigned msix);
 
@@ -35,7 +38,7 @@ public:
 
 private:
     struct Vector {
-        Fd eventfd;
+        SharedEventfd eventfd;
         bool pending = false; ///< raised while there was no eventfd
     };
     struct Index {
@@ -43,9 +46,11 @@ private:
         bool enabled = false;
     };
 
-    static void signal(Vector& vector);
+    void signal(Vector& vector);
+    void clear(Vector& vector);
     void update_intx();
 
+    Signals& signals_;
     std::array<Index, num_irqs> indexes_;
     bool intx_asserted_ = false;
     bool intx_disabled_ = false;

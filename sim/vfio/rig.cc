@@ -87,6 +87,7 @@ void Rig::plug(Wire& wire, EventLoop& loop, const Options::End& end) {
 
 void Rig::run() {
     if (thread_count_ == 1) {
+        Signals::prepare();
         std::vector<EventLoop*> all{&main_};
         for (EventLoop* loop : loops_)
             if (loop != &main_)
@@ -99,6 +100,7 @@ void Rig::run() {
     for (const auto& group : groups)
         threads_.emplace_back([this, &group] {
             try {
+                Signals::prepare();
                 EventLoop::run_together(group);
             } catch (...) {
                 main_.post([this, error = std::current_exception()] {

@@ -54,7 +54,7 @@ private:
     void refresh_command() override;
 
     bool negotiated_ = false;
-    Interrupts interrupts_;
+    Interrupts interrupts_{signals_};
     /// Progress of a REGION_WRITE_MULTI: the offset of its next write in the message, and the result of the
     /// earlier ones.
     struct Writes {

@@ -48,9 +48,10 @@ void Server::attached() {
 }
 
 void Server::stop(Queue& queue) {
-    worker_.close(std::move(queue.call));
+    signals_.release(std::move(queue.call));
     if (queue.watch)
         loop_.unwatch(queue.watch);
+    worker_.close(std::move(queue.kick));
     queue = Queue(dma_);
 }
 
@@ -214,7 +215,8 @@ int Server::set_vring_descriptor(Message& message, Request request) {
         const bool socket = is_unix_stream(fd);
         if (!socket && !usable_eventfd(fd))
             return EINVAL;
-        std::swap(queue.call, fd);
+        signals_.release(std::move(queue.call));
+        queue.call = std::make_shared<Eventfd>(std::move(fd));
         queue.call_is_socket = socket;
         return 0;
     }
@@ -349,9 +351,9 @@ void Server::interrupt(Queue& queue) {
     if (!queue.call || !queue.ring.wants_interrupt())
         return;
     if (!queue.call_is_socket)
-        return signal_eventfd(queue.call);
+        return signals_.signal(queue.call);
     const std::uint64_t one = 1; // a full one has enough for the guest
-    ::send(queue.call.get(), &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL);
+    ::send(queue.call->fd.get(), &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void Server::refresh_command() {

@@ -30,7 +30,7 @@ private:
     struct Queue {
         explicit Queue(const DmaTable& memory) : ring(memory) {}
         Virtqueue ring;
-        Fd call;                     ///< how the guest is interrupted
+        SharedEventfd call;          ///< how the guest is interrupted
         bool call_is_socket = false; ///< User Mode Linux has no SIGIO of an eventfd
         Fd kick;
         EventLoop::Watch watch = 0;

@@ -6,9 +6,12 @@
 #include <random>
 
 #include <linux/magic.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/vfs.h>
 
 #include "sim/core/log.hh"
+#include "tests/sim/hostile/effort.hh"
 #include "tests/sim/vfio/client.hh"
 
 namespace t3sim::vfio {
@@ -585,6 +588,44 @@ TEST_F(ServerTest, FullEventfdDoesNotBlock) {
     server.raise_irq(0);
     server.raise_irq(0);
     EXPECT_GE(events(fd), nearly);
+}
+
+/// Linux wakes each instance of epoll that waits for an eventfd. One instance is enough: each descriptor of
+/// the eventfd counts.
+TEST_F(ServerTest, OnlyTheFirstSignalThatTakesLongDelaysOthers) {
+    negotiate();
+    set_command(0x0006);
+    const Fd fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), epoll(epoll_create1(EPOLL_CLOEXEC));
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    std::vector<Fd> waiters;
+    for (rlim_t n = 200; n < std::min<rlim_t>(limit.rlim_max, 100'000); ++n) {
+        waiters.emplace_back(dup(fd.get()));
+        epoll_event event{.events = EPOLLIN, .data = {}};
+        if (!waiters.back() || epoll_ctl(epoll.get(), EPOLL_CTL_ADD, waiters.back().get(), &event) != 0)
+            break;
+    }
+    set_irqs(eventfds, irq_msix, 0, 1, {fd.get()});
+    // Those that are ready already cost less, so they are emptied.
+    const auto raise = [&] {
+        std::vector<epoll_event> ready(waiters.size());
+        (void)epoll_wait(epoll.get(), ready.data(), static_cast<int>(ready.size()), 0);
+        EXPECT_TRUE(eventually([&] { return events(fd) == 0; }));
+        (void)epoll_wait(epoll.get(), ready.data(), static_cast<int>(ready.size()), 0);
+        test::Effort effort;
+        server.raise_irq(0);
+        effort.action_ends();
+        return effort.longest_action();
+    };
+    if (raise() < 1'500'000)
+        GTEST_SKIP() << "needs some 20,000 descriptors";
+    EXPECT_TRUE(eventually([&] { return events(fd) == 1; }));
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_LT(raise(), 500'000U * test::Effort::slowness);
+        EXPECT_TRUE(eventually([&] { return events(fd) == 1; }));
+    }
 }
 
 TEST_F(ServerTest, ResetByCommand) {
