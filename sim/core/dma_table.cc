@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -111,29 +112,42 @@ int DmaTable::unmap(std::uint64_t address, std::uint64_t size) {
     if (begin == end || last_of(*std::prev(end)) > last ||
         (begin != ranges_.begin() && last_of(*std::prev(begin)) >= address))
         return ENOENT;
-    std::for_each(begin, end, [this](const auto& entry) { release(entry.second); });
-    ranges_.erase(begin, end);
-    return 0;
+    auto next = begin;
+    for (std::size_t left = unmapped_at_a_time; left != 0 && next != end; --left) {
+        release(next->second);
+        next = ranges_.erase(next);
+    }
+    return next == end ? 0 : EAGAIN;
 }
 
 void DmaTable::clear() {
-    for (const auto& [address, range] : ranges_)
-        release(range);
-    ranges_.clear();
+    // The ranges are freed by the worker: 65,535 took 19 ms.
+    if (!ranges_.empty())
+        worker_.run([ranges = std::make_shared<Ranges>(std::exchange(ranges_, {}))] { ranges->clear(); });
+    remove(std::exchange(files_, {}));
     lost_ = false;
 }
 
 void DmaTable::release(const Range& range) {
     if (!range.data || --range.file->ranges != 0)
         return;
-    unguard_mapping(range.file->mapping);
-    worker_.run(
-        [usage = usage_, mapping = static_cast<std::uint8_t*>(range.file->mapping), size = range.file->size] {
-            remove_mapping(mapping, size);
-            usage->bytes -= size;
+    Files unused;
+    unused.splice(unused.end(), files_, range.file);
+    remove(std::move(unused));
+}
+
+void DmaTable::remove(Files files) {
+    if (files.empty())
+        return;
+    for (const File& file : files)
+        unguard_mapping(file.mapping);
+    worker_.run([usage = usage_, owned = std::make_shared<Files>(std::move(files))] {
+        for (const File& file : *owned) {
+            remove_mapping(static_cast<std::uint8_t*>(file.mapping), file.size);
+            usage->bytes -= file.size;
             --usage->files;
-        });
-    files_.erase(range.file);
+        }
+    });
 }
 
 template <typename F>

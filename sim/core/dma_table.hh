@@ -30,6 +30,7 @@ public:
     /// Per client, of all mappings: a file is mapped once for each kind of access. Eight clients use at most
     /// a sixteenth of the address space.
     static constexpr std::uint64_t max_bytes = std::uint64_t{1} << 40;
+    static constexpr std::size_t unmapped_at_a_time = 2048;
     /// Ranges consist of complete pages, as the clients' own tables do. So the cost of a transfer depends on
     /// its length only.
     static constexpr std::uint64_t page = 4096;
@@ -44,7 +45,8 @@ public:
     /// memfd_create(). Other files may wait for a disk or for a server of the client. Returns 0 or an errno.
     int map(std::uint64_t address, std::uint64_t size, int fd, std::uint64_t offset, bool readable,
             bool writable);
-    /// Removes the ranges inside this one, at least one; none may be cut. Returns 0 or an errno. The protocol
+    /// Removes the ranges inside this one, at least one; none may be cut. Returns 0 or an errno; EAGAIN: more
+    /// than unmapped_at_a_time are inside, so the caller repeats it in another event. The protocol
     /// has a message for each range. But QEMU sends one for a whole table of pages that a guest's IOMMU
     /// drops, as Linux 7.2 does; a range that stayed would let the card access memory that was unmapped.
     int unmap(std::uint64_t address, std::uint64_t size);
@@ -79,8 +81,11 @@ private:
         bool writable = false;
     };
 
+    using Ranges = std::map<std::uint64_t, Range>; ///< by first address; disjoint
+
     int use_file(int fd, std::uint64_t end, int protection, Files::iterator& found);
     void release(const Range& range);
+    void remove(Files files);
     /// Calls @p f(pointer, length) for each piece. False, without any call, if a byte is not accessible.
     template <typename F>
     bool for_pieces(std::uint64_t address, std::uint64_t size, bool for_writing, F&& f) const;
@@ -92,7 +97,7 @@ private:
     };
 
     Worker& worker_;
-    std::map<std::uint64_t, Range> ranges_; ///< by first address; disjoint
+    Ranges ranges_;
     Files files_;
     std::shared_ptr<Usage> usage_ = std::make_shared<Usage>();
     std::atomic<bool> lost_ = false;

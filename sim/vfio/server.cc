@@ -60,6 +60,7 @@ const std::array<Server::Row, 17> Server::commands{{
 
 Server::~Server() {
     loop_.queue().cancel(writes_.more);
+    loop_.queue().cancel(more_unmaps_);
 }
 
 void Server::attached() {
@@ -73,7 +74,8 @@ void Server::attached() {
 void Server::forget_client() {
     loop_.queue().cancel(writes_.more);
     writes_ = {};
-    negotiated_ = false;
+    loop_.queue().cancel(more_unmaps_);
+    unmaps_ = negotiated_ = false;
     interrupts_.clear();
 }
 
@@ -82,6 +84,13 @@ void Server::receive() {
         if (!write_some())
             return;
         send_reply(connection_->message().header, writes_.result);
+    }
+    if (unmaps_) {
+        loop_.queue().cancel(more_unmaps_);
+        const Result error = dma_unmap(connection_->message());
+        if (unmaps_)
+            return;
+        send_reply(connection_->message().header, error);
     }
     for (int i = 0; connection_ && i < messages_per_turn; i++) {
         if (connection_->output_waits())
@@ -93,7 +102,7 @@ void Server::receive() {
         handle(connection_->message());
         if (connection_)
             connection_->close_fds();
-        if (writes_.under_way)
+        if (writes_.under_way || unmaps_)
             return;
     }
 }
@@ -109,7 +118,7 @@ void Server::handle(Message& message) {
     const Row& row = header.command < commands.size() ? commands[header.command] : commands[0];
     reply_.clear();
     const Result error = row.handler ? (this->*row.handler)(message) : ENOTSUP;
-    if (!writes_.under_way)
+    if (!writes_.under_way && !unmaps_)
         send_reply(header, error);
 }
 
@@ -171,6 +180,7 @@ Server::Result Server::dma_map(Message& message) {
 }
 
 Server::Result Server::dma_unmap(Message& message) {
+    unmaps_ = false;
     DmaUnmapRequest request{};
     if (!take(message.body, request) || (request.flags & ~unmap_all) != 0)
         return EINVAL;
@@ -178,8 +188,12 @@ Server::Result Server::dma_unmap(Message& message) {
               (request.flags & unmap_all) != 0 ? ", all" : "");
     if ((request.flags & unmap_all) != 0)
         dma_.clear();
-    else if (const int error = dma_.unmap(request.address, request.size))
+    else if (const int error = dma_.unmap(request.address, request.size)) {
+        unmaps_ = error == EAGAIN;
+        if (unmaps_)
+            more_unmaps_ = loop_.queue().after(0, [this] { for_client([&] { receive(); }); });
         return error;
+    }
     append(reply_, request);
     return 0;
 }

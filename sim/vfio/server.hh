@@ -54,6 +54,8 @@ private:
     void refresh_command() override;
 
     bool negotiated_ = false;
+    bool unmaps_ = false; ///< DMA_UNMAP continues in an event
+    EventQueue::Id more_unmaps_ = {};
     Interrupts interrupts_{signals_};
     /// Progress of a REGION_WRITE_MULTI: the offset of its next write in the message, and the result of the
     /// earlier ones.

@@ -463,6 +463,57 @@ TEST_F(ServerTest, OneClientCannotUseUpTheProcessMappings) {
     map(n * 8192, 4096, file, 0, dma_readable | dma_writable, ENOSPC);
 }
 
+/// The longest event, of all that this message and the end of the connection cause.
+TEST_F(ServerTest, ManyRangesAreRemovedInManyEvents) {
+    const Fd file = memory_file(4096);
+    for (unsigned attempt = test::Effort::attempts; attempt != 0; --attempt) {
+        negotiate();
+        for (std::uint64_t n = 0; n < DmaTable::max_ranges; ++n)
+            send_raw(
+                frame(
+                    Command::dma_map,
+                    raw(DmaMapRequest{
+                        .argsz = 32, .flags = dma_readable, .offset = 0, .address = n * 8192, .size = 4096}),
+                    flag::command | flag::no_reply),
+                {file.get()}),
+                loop.run_once(0);
+        settle();
+        test::Effort effort;
+        const auto turns = [&] {
+            for (int i = 0; i < 100; ++i) {
+                effort.action_begins();
+                loop.run_once(0);
+                effort.action_ends();
+            }
+        };
+        // All but the first and the last one.
+        constexpr std::uint64_t last = (DmaTable::max_ranges - 1) * std::uint64_t{8192};
+        send_raw(frame(Command::dma_unmap, raw(DmaUnmapRequest{24, 0, 8192, last - 8192})));
+        for (int i = 0; i < 3; ++i) {
+            effort.action_begins();
+            loop.run_once(0);
+            effort.action_ends();
+        }
+        std::uint8_t byte;
+        EXPECT_EQ(recv(client.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK), -1) << "it takes more turns";
+        turns();
+        const auto reply = receive();
+        ASSERT_TRUE(reply);
+        EXPECT_EQ(reply->header.error, 0U);
+        map(0, 4096, file, 0, dma_readable, EEXIST);
+        map(8192, 4096, file, 0, dma_readable);
+        map(last - 8192, 4096, file, 0, dma_readable);
+        map(last, 4096, file, 0, dma_readable, EEXIST);
+        client.reset();
+        turns();
+        connect();
+        if (effort.longest_action() <= test::Effort::longest_allowed)
+            return;
+        if (attempt == 1)
+            ADD_FAILURE() << effort.excess();
+    }
+}
+
 // As behind an IOMMU.
 TEST_F(ServerTest, RangesOfOneFileShareItsMapping) {
     negotiate();
