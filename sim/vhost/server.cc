@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include "sim/core/client_fd.hh"
 #include "sim/core/log.hh"
@@ -17,6 +19,17 @@ spdlog::logger& log = logger("vhost");
 
 constexpr std::uint64_t features = feature_protocol_features | feature_version_1;
 constexpr std::uint64_t protocol_features = protocol_feature_reply_ack | protocol_feature_backend_request;
+
+/// Whether @p fd is the client's end of its own connection. With it in this process the client would not be
+/// missed when it has gone.
+bool is_other_end(int connection, const Fd& fd) {
+    sockaddr_un ours{}, its{};
+    socklen_t our_size = sizeof ours, its_size = sizeof its;
+    return getsockname(connection, reinterpret_cast<sockaddr*>(&ours), &our_size) == 0 &&
+           getpeername(fd.get(), reinterpret_cast<sockaddr*>(&its), &its_size) == 0 &&
+           our_size > sizeof ours.sun_family && our_size == its_size &&
+           std::memcmp(&ours, &its, our_size) == 0;
+}
 
 bool inside(std::uint64_t offset, std::uint64_t size, std::uint64_t start, std::uint64_t length) {
     return offset >= start && offset - start < length && size <= length - (offset - start);
@@ -48,7 +61,7 @@ void Server::attached() {
 }
 
 void Server::stop(Queue& queue) {
-    signals_.release(std::move(queue.call));
+    close_call(queue);
     if (queue.watch)
         loop_.unwatch(queue.watch);
     worker_.close(std::move(queue.kick));
@@ -65,7 +78,17 @@ void Server::forget_client() {
     loop_.queue().cancel(more_);
     for (Queue& queue : queues_)
         stop(queue);
+    close_backend_requests();
+}
+
+/// Also as soon as the client sends something, which may be a descriptor of its own end of the connection.
+void Server::close_backend_requests() {
+    loop_.unwatch(std::exchange(backend_watch_, 0));
     worker_.close(std::move(backend_requests_));
+}
+void Server::close_call(Queue& queue) {
+    loop_.unwatch(std::exchange(queue.call_watch, 0));
+    signals_.release(std::move(queue.call));
 }
 
 void Server::reset_device() {
@@ -118,9 +141,12 @@ int Server::handle(Message& message) {
         return take(message.body, wanted) && (wanted & ~offered) == 0 ? 0 : EINVAL;
     }
     case Request::set_backend_request_fd:
-        if (message.fds.size() != 1)
+        if (message.fds.size() != 1 || is_other_end(connection_->fd(), message.fds[0]))
             return EINVAL;
-        std::swap(backend_requests_, message.fds[0]);
+        close_backend_requests();
+        backend_requests_ = std::move(message.fds[0]);
+        backend_watch_ = loop_.watch(backend_requests_.get(), EPOLLIN,
+                                     [this](std::uint32_t) { close_backend_requests(); });
         return 0;
     case Request::set_owner:
         return 0;
@@ -213,17 +239,21 @@ int Server::set_vring_descriptor(Message& message, Request request) {
         return 0; // errors end the connection
     if (request == Request::set_vring_call) {
         const bool socket = is_unix_stream(fd);
-        if (!socket && !usable_eventfd(fd))
+        if (socket ? is_other_end(connection_->fd(), fd) : !usable_eventfd(fd))
             return EINVAL;
-        signals_.release(std::move(queue.call));
+        close_call(queue);
         queue.call = std::make_shared<Eventfd>(std::move(fd));
         queue.call_is_socket = socket;
+        if (socket)
+            queue.call_watch = loop_.watch(queue.call->fd.get(), EPOLLIN,
+                                           [this, index](std::uint32_t) { close_call(queues_[index]); });
         return 0;
     }
     if (queue.watch || !usable_eventfd(fd))
         return EINVAL;
     queue.kick = std::move(fd);
-    queue.watch = loop_.watch(queue.kick.get(), EPOLLIN, [this, index](std::uint32_t) {
+    // Edges: the count of a semaphore, which a read decrements by one, must not cost a turn for each.
+    queue.watch = loop_.watch(queue.kick.get(), EPOLLIN | EPOLLET, [this, index](std::uint32_t) {
         for_client([&] {
             clear_eventfd(queues_[index].kick);
             kicked(index);

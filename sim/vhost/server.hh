@@ -30,7 +30,8 @@ private:
     struct Queue {
         explicit Queue(const DmaTable& memory) : ring(memory) {}
         Virtqueue ring;
-        SharedEventfd call;          ///< how the guest is interrupted
+        SharedEventfd call; ///< how the guest is interrupted
+        EventLoop::Watch call_watch = 0;
         bool call_is_socket = false; ///< User Mode Linux has no SIGIO of an eventfd
         Fd kick;
         EventLoop::Watch watch = 0;
@@ -46,6 +47,8 @@ private:
     int set_vring(Message& message, Request request);
     int set_vring_descriptor(Message& message, Request request);
     void stop(Queue& queue);
+    void close_backend_requests();
+    void close_call(Queue& queue);
     void interrupt(Queue& queue);
     void fail(const char* why) override;
 
@@ -58,6 +61,7 @@ private:
     void refresh_command() override;
 
     Fd backend_requests_; ///< the guest takes its end for a lost connection
+    EventLoop::Watch backend_watch_ = 0;
     std::array<Queue, num_queues> queues_;
     EventQueue::Id more_ = {};
     Buffer response_;

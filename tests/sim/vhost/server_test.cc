@@ -6,9 +6,13 @@
 
 #include <optional>
 
+#include <string>
+
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "sim/core/client_fd.hh"
+#include "sim/core/unix_socket.hh"
 #include "tests/sim/pci_client.hh"
 
 namespace t3sim::vhost {
@@ -231,6 +235,42 @@ TEST_F(VhostTest, TheChannelForRequestsOfTheServerStaysOpen) {
     EXPECT_TRUE(eventually([&] { return read(ours.get(), &c, 1) == 0; }));
     connect();
     call(Request::set_backend_request_fd, {}, EINVAL);
+}
+
+/// Otherwise its end would stay open when the client has gone, and no other could come.
+TEST_F(VhostTest, AClientCannotLeaveItsEndHere) {
+    const std::string path = testing::TempDir() + "t3sim-own-end-" + std::to_string(getpid());
+    Server listens(loop, path);
+    RecordingDevice other;
+    listens.attach(other);
+    client = connect_unix(path);
+    ASSERT_TRUE(eventually([&] {
+        settle();
+        return listens.connected();
+    }));
+    call(Request::set_backend_request_fd, {}, EINVAL, {client.get()});
+    call(Request::set_vring_call, raw(std::uint64_t{0}), EINVAL, {client.get()});
+    // In the queue of a socket that the server has.
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    Fd ours(ends[0]), its(ends[1]);
+    call(Request::set_vring_call, raw(std::uint64_t{0}), 0, {its.get()});
+    ASSERT_TRUE(send_with(ours, raw('x'), {client.get(), ours.get()}));
+    for (Fd* fd : {&ours, &its, &client})
+        fd->reset();
+    EXPECT_TRUE(eventually([&] {
+        settle();
+        return !listens.connected();
+    }));
+}
+
+/// A read of a semaphore decrements it by one.
+TEST_F(VhostTest, AKickThatIsASemaphoreIsServedOnce) {
+    const Fd semaphore(eventfd(1 << 30, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC));
+    call(Request::set_vring_kick, raw(std::uint64_t{0}), 0, {semaphore.get()});
+    settle();
+    const std::uint64_t too_much = ~std::uint64_t{0} - 1 - ((1 << 30) - 3);
+    EXPECT_EQ(write(semaphore.get(), &too_much, sizeof too_much), -1) << "it has nearly as many as before";
 }
 
 TEST_F(VhostTest, ReadsAndWritesConfigSpaceAndBars) {
