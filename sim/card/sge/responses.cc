@@ -15,6 +15,8 @@ namespace {
 constexpr std::uint32_t pcie_pexerr = hw::bit(0), pex_err_completion = hw::bit(0);
 /// Maximum number of buffers per packet or message, which bounds the work for tiny buffers.
 constexpr std::size_t max_buffers = 64;
+/// Responses that are written at a time: one return of credits may make room for 65,535.
+constexpr unsigned written_at_a_time = 512;
 /// Free lists are polled at this interval, because drivers may add buffers without a doorbell.
 constexpr Time buffer_retry = 1'000'000;
 
@@ -41,6 +43,7 @@ void Responses::reset() {
     for (Queue& queue : queues_) {
         events_.cancel(queue.credit_timer);
         events_.cancel(queue.retry_timer);
+        events_.cancel(queue.more_timer);
         discard_.add(std::move(queue.waiting));
         queue = Queue{};
     }
@@ -265,13 +268,22 @@ void Responses::wait_for_buffers(unsigned queue) {
     q.retry_timer = events_.after(buffer_retry, [this, queue] { wake(queue); });
 }
 
+void Responses::continue_later(unsigned queue) {
+    events_.cancel(queues_[queue].more_timer);
+    queues_[queue].more_timer = events_.after(0, [this, queue] { wake(queue); });
+}
+
 /// Credits or buffers may be available: writes waiting messages in order.
 void Responses::wake(unsigned queue) {
     Queue& q = queues_[queue];
     if (!q.waiting.empty() && ready(queue)) {
         const bool was_congested = congested(queue);
         bool written = false;
-        while (!q.waiting.empty()) {
+        for (const auto before = responses_; !q.waiting.empty();) {
+            if (responses_ - before >= written_at_a_time) {
+                continue_later(queue);
+                break;
+            }
             const Posted result = try_post(queue, q.waiting.front());
             if (result == Posted::no_buffer)
                 wait_for_buffers(queue);
@@ -412,7 +424,11 @@ void Responses::flush_credits(unsigned queue) {
     const auto pending = [&q] { return (q.tx_credits[0] | q.tx_credits[1] | q.tx_credits[2]) != 0; };
     if (!pending() || !q.waiting.empty() || q.credits == 0 || !ready(queue))
         return;
-    while (pending() && q.credits != 0) {
+    for (unsigned left = written_at_a_time; pending() && q.credits != 0; --left) {
+        if (left == 0) {
+            continue_later(queue);
+            break;
+        }
         Descriptor pure{};
         put_be16(&pure[2], static_cast<std::uint16_t>(queue));
         write_descriptor(queue, pure);

@@ -106,7 +106,7 @@ private:
         std::array<std::uint32_t, 3> tx_credits{};
         std::deque<Message> waiting; ///< usually empty, but may be long: then a Fifo is larger
         std::size_t waiting_bytes = 0;
-        EventQueue::Id credit_timer, retry_timer;
+        EventQueue::Id credit_timer, retry_timer, more_timer;
     };
     enum class Posted { done, no_response, no_buffer, impossible };
 
@@ -120,6 +120,7 @@ private:
     void flush_credits(unsigned queue);
     void wake(unsigned queue);
     void wait_for_buffers(unsigned queue);
+    void continue_later(unsigned queue);
     void gts(std::uint32_t value);
     void credit_return(std::uint32_t value);
 

@@ -22,6 +22,8 @@ constexpr std::size_t max_wr_bytes = 256 << 10;
 /// next. In bytes; the overhead of a ring check and of a request is counted as bytes too.
 constexpr std::size_t turn_work = 64 << 10, ring_work = 32 << 10;
 constexpr std::size_t check_work = 64, request_work = 512;
+// Each part of an SGL counts as so much at least: it may be the first access to a page.
+constexpr std::size_t part_work = 1024;
 /// Completions that a fault may delay: the maximum size of a completion queue.
 constexpr std::size_t max_delayed = 65536;
 /// Fixed cost of a QP's doorbell; the Rnic limits the work itself.
@@ -460,6 +462,7 @@ Sge::Take Sge::gather(Bytes sgl, Wr& wr) {
             responses_.bus_error();
             return false;
         }
+        wr.short_of += part_work - std::min<std::size_t>(part_work, length);
         wr.size += length;
         return true;
     };
@@ -510,7 +513,7 @@ void Sge::drain(unsigned id) {
             execute(type, queue, wr);
         const bool now = type == hw::EgressType::ethernet && (wr.hi & hw::wr::compl_) != 0;
         responses_.return_credits(queue, tx_queue, wr.descriptors, now);
-        const std::size_t work = wr.size + request_work;
+        const std::size_t work = wr.size + request_work + wr.short_of;
         left -= std::min(left, work);
         work_left_ -= std::min(work_left_, work);
         if (left == 0 || work_left_ == 0) {

@@ -77,7 +77,8 @@ private:
     struct Wr {
         std::size_t size = 0; ///< bytes in wr_
         unsigned descriptors = 0;
-        std::uint32_t hi = 0; ///< first word of the first descriptor
+        std::size_t short_of = 0; ///< bytes that the parts of its SGL lack to part_work
+        std::uint32_t hi = 0;     ///< first word of the first descriptor
     };
 
     [[nodiscard]] bool enabled() const { return (control_ & hw::sg_control::global_enable) != 0; }

@@ -406,6 +406,67 @@ TEST_F(SgeTest, EndlessProducerIsServedInPortions) {
     EXPECT_EQ(seen, 1000U) << "the remaining ones follow as events";
 }
 
+/// Each part of an SGL may be the first access to a page.
+TEST_F(SgeTest, PartsOfAnSglCountAsWork) {
+    ready();
+    const std::uint64_t data = host.alloc(4096);
+    const auto lo = static_cast<std::uint32_t>(data), hi = static_cast<std::uint32_t>(data >> 32);
+    const auto post = [&] {
+        control.post({op(0x01) | sop_eop | hw::wr::sgl | 1 << 8,
+                      13, //
+                      1,
+                      1,
+                      hi,
+                      lo,
+                      hi,
+                      lo,
+                      1,
+                      1,
+                      hi,
+                      lo,
+                      hi,
+                      lo, //
+                      1,
+                      1,
+                      hi,
+                      lo,
+                      hi,
+                      lo,
+                      1,
+                      1,
+                      hi,
+                      lo,
+                      hi,
+                      lo});
+    };
+    unsigned seen = 0;
+    toe.on_control = [&](unsigned) {
+        if (++seen < 100)
+            post();
+    };
+    post();
+    ring(65528);
+    EXPECT_GE(seen, 2U);
+    EXPECT_LT(seen, 10U);
+    events.advance(events.now());
+    EXPECT_EQ(seen, 100U);
+    EXPECT_EQ(counters.value("sge.framing_errors"), 0U);
+}
+
+/// 65,535 took 9 ms.
+TEST_F(SgeTest, OneReturnOfCreditsWritesALimitedNumberOfResponses) {
+    ready();
+    ResponseRing large{host, 4096};
+    context(hw::context_cmd::response_queue | 0, large.context(1, small_buffer), {~0U, ~0U, 0x17ffffff, ~0U});
+    for (unsigned n = 0; n < 1500; ++n)
+        sge.post_cpl(0, Buffer(8, 0x23));
+    const auto before = counters.value("sge.responses");
+    credits(2000);
+    EXPECT_LE(counters.value("sge.responses") - before, 600U);
+    events.advance(events.now());
+    EXPECT_EQ(counters.value("sge.responses") - before, 1500U);
+}
+
 // --- Credits
 // -------------------------------------------------------------------------------------------------
 
