@@ -82,11 +82,13 @@ void Toe::Impl::forward(unsigned queue, Bytes cpl) {
 /// A list of ULP_TXPKT commands, each with a CPL without work request header (docs/hw/cpl.md 21).
 void Toe::Impl::bypass(unsigned queue, Bytes wr) {
     constexpr unsigned ulp_txpkt = 4;
+    // The largest request has room for 16,383, which took 6 ms. Drivers send a few.
+    constexpr unsigned most = 256;
     Bytes commands = wr.subspan(sizeof(hw::FwWrHeader));
-    while (commands.size() >= 8) {
+    for (unsigned n = 0; commands.size() >= 8; ++n) {
         const std::uint32_t command = be32(commands.data());
         const std::size_t length = bits(be32(&commands[4]), 7, 0) * std::size_t{8};
-        if (bits(command, 31, 28) != ulp_txpkt || length < 16 || length > commands.size()) {
+        if (bits(command, 31, 28) != ulp_txpkt || length < 16 || length > commands.size() || n == most) {
             ++counters["toe.malformed"];
             return;
         }

@@ -512,5 +512,18 @@ TEST_F(ToeMessage, BypassCarriesCplsAndBarriers) {
     EXPECT_EQ(a.next(), "");
 }
 
+/// A request has room for 16,383, which took 6 ms.
+TEST_F(ToeMessage, BypassCarriesALimitedNumberOfCpls) {
+    connect();
+    a.opcodes();
+    std::string wr = "05c00000 81000009";
+    for (unsigned n = 0; n < 256; ++n)
+        wr += " 40000000 00000002 18000000 00000000";
+    a.control(wr);
+    EXPECT_EQ(a.counters.value("toe.malformed"), 0U);
+    a.control(wr + " 40000000 00000002 18000000 00000000");
+    EXPECT_EQ(a.counters.value("toe.malformed"), 1U);
+}
+
 } // namespace
 } // namespace t3sim::test
