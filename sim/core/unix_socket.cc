@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -65,8 +66,14 @@ Listener::Listener(EventLoop& loop, std::string path, Accepted accepted)
 
 void Listener::accept() {
     Fd client(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (client)
-        return accepted_(std::move(client));
+    if (client) {
+        try {
+            accepted_(std::move(client));
+        } catch (const std::exception& e) { // epoll may have no memory, or reach the user's limit
+            log.warn("a client is dropped: {}", e.what());
+        }
+        return;
+    }
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
         return;
     // The client stays in the backlog, so the socket stays ready.

@@ -36,9 +36,9 @@ QemuSocket::~QemuSocket() {
 }
 
 void QemuSocket::accept(Fd socket) {
+    watch_ = loop_.watch(socket.get(), EPOLLIN, [this](std::uint32_t events) { ready(events); });
     socket_ = std::move(socket);
     listener_.pause(true);
-    watch_ = loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t events) { ready(events); });
     log.debug("{}: QEMU connected", path_);
 }
 

@@ -434,13 +434,17 @@ void Control::accept(Fd socket) {
         drop(idle == clients_.end() ? clients_.begin() : idle);
     }
     listener_.pause(worker_.is_behind()); // until it is idle
-    auto& client = clients_.emplace_back();
-    client.socket = std::move(socket);
-    client.watch = loop_.watch(client.socket.get(), EPOLLIN,
-                               [this, it = std::prev(clients_.end())](std::uint32_t events) {
-                                   if (!ready(*it, events))
-                                       drop(it);
-                               });
+    const auto client = clients_.emplace(clients_.end());
+    try {
+        client->watch = loop_.watch(socket.get(), EPOLLIN, [this, client](std::uint32_t events) {
+            if (!ready(*client, events))
+                drop(client);
+        });
+    } catch (...) {
+        clients_.erase(client);
+        throw;
+    }
+    client->socket = std::move(socket);
 }
 
 void Control::drop(std::list<Client>::iterator client) {
