@@ -11,17 +11,20 @@ constexpr std::uint16_t min_mss = 48;  // bounds the overhead that a peer's MSS 
 constexpr std::uint8_t max_scale = 14; // RFC 7323 2.3
 constexpr std::uint32_t max_cwnd = 1U << 30;
 constexpr Time min_tail_probe = 10 * millisecond;
+// Waiting data that is delivered at a time: it may have an FPDU in every 20 bytes.
+constexpr std::size_t drained_at_a_time = 64 << 10;
 
 } // namespace
 
 Connection::Connection(Engine& engine, ConnId conn_id, const FourTuple& four_tuple)
     : id(conn_id), tuple(four_tuple), engine_(engine) {
-    for (ConnTimer* t : {&transmit_timer_, &ack_timer_, &keepalive_timer_, &linger_timer_})
+    for (ConnTimer* t : {&transmit_timer_, &ack_timer_, &keepalive_timer_, &linger_timer_, &drain_timer_})
         t->owner = this;
     transmit_timer_.fire = &Connection::transmit_timer_fired;
     ack_timer_.fire = &Connection::delayed_ack_fired;
     keepalive_timer_.fire = &Connection::keepalive_fired;
     linger_timer_.fire = &Connection::linger_fired;
+    drain_timer_.fire = &Connection::drain;
 }
 
 Connection::~Connection() = default;
@@ -42,7 +45,7 @@ void Connection::account_sending() {
     engine_.memory_.sending += now - std::exchange(memory_.sending, now);
 }
 void Connection::account_receiving() {
-    const std::size_t now = held_.capacity() + reassembly_.cost();
+    const std::size_t now = held_blocks_ + reassembly_.cost();
     engine_.memory_.receiving += now - std::exchange(memory_.receiving, now);
 }
 
@@ -55,7 +58,8 @@ void Connection::release_memory() {
     queue_.clear();
     sent_ = queued_ = 0;
     reassembly_.clear();
-    held_ = Buffer(); // {} would keep the memory
+    held_.clear();
+    held_bytes_ = held_blocks_ = front_done_ = 0;
     account_sending();
     account_receiving();
 }
@@ -411,7 +415,7 @@ void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
         account_receiving();
         return;
     }
-    if (!data.empty() && (hold_ ? !has_receive_memory(data.size()) : !engine_.sink_.can_receive(id))) {
+    if (!data.empty() && (holds() ? !has_receive_memory(data.size()) : !engine_.sink_.can_receive(id))) {
         ack_now_ = true;
         ++engine_.stats_.reassembly_dropped;
         return;
@@ -423,32 +427,87 @@ void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
             ack_now_ = true;
         deliver(seq, data, push);
         while (state_ != State::aborted && !reassembly_.empty()) {
-            const Buffer more = reassembly_.take(rcv_nxt_);
-            account_receiving();
-            if (more.empty())
+            Buffer more = reassembly_.take(rcv_nxt_);
+            if (!more.empty())
+                keep(std::move(more), push);
+            else
                 break;
-            deliver(rcv_nxt_, more, push);
+        }
+        account_receiving();
+        if (!drain_timer_.running()) {
+            drain();
+            return;
         }
     }
     maybe_peer_fin();
 }
 
 void Connection::deliver(Seq seq, Bytes data, bool push) {
-    rcv_nxt_ += static_cast<std::uint32_t>(data.size());
-    if (hold_) {
-        held_.insert(held_.end(), data.begin(), data.end());
-        held_push_ |= push;
+    if (holds()) {
+        keep(Buffer(data.begin(), data.end()), push);
         account_receiving();
         return;
     }
+    rcv_nxt_ += static_cast<std::uint32_t>(data.size());
     if (!auto_credit_)
         uncredited_ += static_cast<std::uint32_t>(data.size());
     engine_.sink_.received(id, seq, data, push);
 }
 
+/// Adds the next bytes to those that are not delivered yet.
+void Connection::keep(Buffer&& data, bool push) {
+    rcv_nxt_ += static_cast<std::uint32_t>(data.size());
+    held_bytes_ += data.size();
+    held_push_ |= push;
+    if (held_.empty() || held_.back().size() + data.size() > drained_at_a_time) {
+        held_blocks_ += data.capacity() + Fifo<Buffer>::place_cost;
+        held_.push_back(std::move(data));
+        return;
+    }
+    Buffer& last = held_.back();
+    held_blocks_ -= last.capacity();
+    last.insert(last.end(), data.begin(), data.end());
+    held_blocks_ += last.capacity();
+}
+
+/// Delivers a part of the data that waits. The remaining parts follow in events of their own.
+void Connection::drain() {
+    std::size_t left = drained_at_a_time;
+    while (!hold_ && left != 0 && !held_.empty() && !held_.front().empty()) {
+        // The owner may abort the connection meanwhile, which frees what is held. Empty: it calls drain().
+        Buffer block = std::move(held_.front());
+        const Bytes data = Bytes(block).subspan(front_done_, std::min(left, block.size() - front_done_));
+        const Seq seq = rcv_nxt_ - static_cast<std::uint32_t>(held_bytes_);
+        const bool last = data.size() == held_bytes_;
+        left -= data.size();
+        held_bytes_ -= data.size();
+        front_done_ += data.size();
+        if (!auto_credit_)
+            uncredited_ += static_cast<std::uint32_t>(data.size());
+        const bool done = front_done_ == block.size();
+        if (done) {
+            held_blocks_ -= block.capacity() + Fifo<Buffer>::place_cost;
+            held_.pop_front();
+            front_done_ = 0;
+            account_receiving();
+        }
+        engine_.sink_.received(id, seq, data, last && std::exchange(held_push_, false));
+        if (state_ == State::aborted)
+            return;
+        if (!done)
+            held_.front() = std::move(block);
+    }
+    if (left != drained_at_a_time)
+        credit(0, false);
+    if (!hold_ && !held_.empty())
+        start(drain_timer_, 1); // the clock stands still during an event
+    else
+        maybe_peer_fin();
+}
+
 /// Processes the peer's FIN if all data before it has been received.
 void Connection::maybe_peer_fin() {
-    if (state_ == State::aborted || hold_ || peer_fin_done_ || peer_fin_ != rcv_nxt_)
+    if (state_ == State::aborted || holds() || peer_fin_done_ || peer_fin_ != rcv_nxt_)
         return;
     peer_fin_done_ = true;
     rcv_nxt_ += 1;
@@ -506,7 +565,7 @@ bool Connection::accepts_new_syn(const Segment& syn) const {
 // ---- The receive window -------------------------------------------------------------------------------
 
 std::uint32_t Connection::free_buffer() const {
-    const std::size_t used = uncredited_ + held_.size();
+    const std::size_t used = uncredited_ + held_bytes_;
     return used < options_.receive_buffer ? options_.receive_buffer - static_cast<std::uint32_t>(used) : 0;
 }
 
@@ -543,20 +602,8 @@ void Connection::auto_credit() {
 
 void Connection::hold(bool on) {
     hold_ = on;
-    if (on)
-        return;
-    if (!held_.empty()) {
-        const Buffer data = std::exchange(held_, {});
-        account_receiving();
-        const auto size = static_cast<std::uint32_t>(data.size());
-        if (!auto_credit_)
-            uncredited_ += size;
-        engine_.sink_.received(id, rcv_nxt_ - size, data, std::exchange(held_push_, false));
-        if (state_ == State::aborted)
-            return;
-        credit(0, false);
-    }
-    maybe_peer_fin();
+    if (!on)
+        drain();
 }
 
 // ---- Sending ------------------------------------------------------------------------------------------
@@ -883,7 +930,7 @@ void Connection::stop(Timer& t) {
 }
 
 void Connection::stop_timers() {
-    for (ConnTimer* t : {&transmit_timer_, &ack_timer_, &keepalive_timer_, &linger_timer_})
+    for (ConnTimer* t : {&transmit_timer_, &ack_timer_, &keepalive_timer_, &linger_timer_, &drain_timer_})
         stop(*t);
 }
 

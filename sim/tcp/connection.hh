@@ -92,6 +92,9 @@ private:
     void our_fin_acked();
     void receive_data(Seq seq, Bytes data, bool fin, bool push);
     void deliver(Seq seq, Bytes data, bool push);
+    void keep(Buffer&& data, bool push);
+    void drain();
+    [[nodiscard]] bool holds() const { return hold_ || !held_.empty(); }
     void maybe_peer_fin();
     void challenge();
     void reply_rst(Seq seq);
@@ -161,7 +164,9 @@ private:
     std::uint8_t rcv_scale_ = 0;
     std::uint32_t uncredited_ = 0; // bytes delivered and not credited
     bool auto_credit_ = false, hold_ = false, ack_now_ = false;
-    Buffer held_; // in-order data, not delivered because of hold_
+    Fifo<Buffer> held_; // in-order data that is not delivered: hold_ is set, or drain() has begun
+    std::size_t held_bytes_ = 0, held_blocks_ = 0; // not delivered yet; memory
+    std::size_t front_done_ = 0;                   // bytes of the first element that have been delivered
     bool held_push_ = false;
     Reassembly reassembly_;
     std::optional<Seq> peer_fin_; // sequence number of the peer's FIN, which may follow a hole
@@ -192,7 +197,7 @@ private:
     Time challenge_second_ = 0; // RFC 5961 section 7
     unsigned challenges_ = 0;
     TimerKind transmit_kind_ = TimerKind::retransmit;
-    ConnTimer transmit_timer_, ack_timer_, keepalive_timer_, linger_timer_;
+    ConnTimer transmit_timer_, ack_timer_, keepalive_timer_, linger_timer_, drain_timer_;
 };
 
 } // namespace t3sim::tcp

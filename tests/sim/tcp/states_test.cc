@@ -322,6 +322,53 @@ TEST_F(TcpState, HalfCloseCarriesDataTheOtherWay) {
     EXPECT_EQ(take_sent(), "A 1001 5002 +700");
 }
 
+/// A receive buffer of 16 MiB that was filled with FPDUs of 20 bytes took 21 ms.
+TEST_F(TcpState, DataThatWaitsIsDeliveredInParts) {
+    options.receive_buffer = 1 << 20;
+    options.window_scale = 6;
+    options.offer_window_scale = true;
+    std::size_t in_action = 0;
+    end.on_received = [&](ConnId, Bytes data) { in_action += data.size(); };
+    for (const bool held : {false, true}) {
+        if (!held) { // behind a hole
+            open();
+            send_segment({.flags = flag_syn | flag_ack,
+                          .seq = 5000,
+                          .ack = 1001,
+                          .mss = 1000,
+                          .scale = std::uint8_t{6}});
+        } else {
+            end.engine.hold(conn, true);
+        }
+        const auto first = 5001 + static_cast<std::uint32_t>(end.stream.size());
+        constexpr std::uint32_t segments = 500, size = 1000;
+        for (std::uint32_t n = held ? 0 : 1; n < segments; ++n)
+            send_segment({.seq = first + n * size, .ack = 1001, .data = std::string(size, 'x')});
+        ASSERT_EQ(in_action, 0U);
+        if (held)
+            end.engine.hold(conn, false);
+        else
+            send_segment({.seq = first, .ack = 1001, .data = std::string(size, 'x')});
+        unsigned actions = 0;
+        for (; in_action != 0 && actions < 100; ++actions) {
+            EXPECT_LE(std::exchange(in_action, 0), (64U << 10) + size);
+            if (actions == 2) // one more behind those that wait
+                send_segment({.flags = static_cast<std::uint8_t>(held ? flag_ack | flag_fin : flag_ack),
+                              .seq = first + segments * size,
+                              .ack = 1001,
+                              .data = "more"});
+            const bool all = end.stream.size() == first - 5001 + segments * size + 4;
+            EXPECT_LE(end.peer_closes, all ? 1U : 0U);
+            run(1);
+        }
+        EXPECT_GE(actions, 8U);
+        EXPECT_EQ(end.stream.size(), first - 5001 + segments * size + 4);
+        EXPECT_EQ(end.peer_closes, held ? 1U : 0U);
+        EXPECT_EQ(std::ranges::count(end.log, "gap"), 0);
+        EXPECT_EQ(end.engine.memory().receiving, 0U);
+    }
+}
+
 TEST_F(TcpState, HeldDataAndFinWaitForRelease) {
     connect();
     end.engine.hold(conn, true);
