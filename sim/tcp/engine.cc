@@ -269,6 +269,11 @@ std::size_t Engine::unacknowledged(ConnId id) const {
     return c ? c->queued() : 0;
 }
 
+std::size_t Engine::sending_memory(ConnId id) const {
+    const Connection* c = find(id);
+    return c ? c->memory_.sending : 0;
+}
+
 std::uint16_t Engine::mss(ConnId id) const {
     const Connection* c = find(id);
     return c ? c->mss_ : 0;

@@ -218,6 +218,8 @@ public:
     [[nodiscard]] const Memory& memory() const { return memory_; }
     /// Bytes queued or in flight.
     [[nodiscard]] std::size_t unacknowledged(ConnId id) const;
+    /// The same with segment_cost.
+    [[nodiscard]] std::size_t sending_memory(ConnId id) const;
     [[nodiscard]] std::optional<View> view(ConnId id) const;
     [[nodiscard]] std::size_t connections() const { return by_tuple_.size(); }
     /// Largest segment that a connection may send; 0: no such connection.

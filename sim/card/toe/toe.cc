@@ -298,9 +298,10 @@ void Toe::Impl::clear_half_open(Flow& flow) {
 std::size_t Toe::Impl::send_space_or_wait(Tid tid, std::size_t buffer) {
     const std::size_t used = engine.unacknowledged(tid), taken = engine.memory().sending;
     const std::size_t free = taken < send_memory ? send_memory - taken : 0;
-    const std::size_t limit = std::min(buffer, free / 4);
-    if (used < limit)
-        return limit - used;
+    // Of the memory segments count as what they cost: a peer chooses their size.
+    const std::size_t cost = engine.sending_memory(tid);
+    if (used < buffer && cost < free / 4)
+        return std::min(buffer - used, free / 4 - cost);
     Flow* flow = find(tid);
     if (used >= buffer || !flow)
         return 0; // an acknowledgement of the peer frees space

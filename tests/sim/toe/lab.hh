@@ -275,10 +275,10 @@ struct CardAndScript {
         a.mac.frames.clear();
     }
     /// TID 0, by an active open of the card; consumes all messages and frames.
-    void connect() {
+    void connect(std::uint16_t mss = 1460) {
         open();
         tcp::Segment s = segment(tcp::flag_syn | tcp::flag_ack, script_isn - 1, card_isn);
-        s.mss = 1460;
+        s.mss = mss;
         a.toe.frame_in(0, frame(s));
         a.opcodes();
         a.mac.frames.clear();
