@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t pcie_pexerr = hw::bit(0), pex_err_completion = hw::bit(0);
 /// Maximum number of buffers per packet or message, which bounds the work for tiny buffers.
 constexpr std::size_t max_buffers = 64;
-/// Responses that are written at a time: one return of credits may make room for 65,535.
+/// Responses that are written at a time: one return of credits may allow 65,535.
 constexpr unsigned written_at_a_time = 512;
 /// Free lists are polled at this interval, because drivers may add buffers without a doorbell.
 constexpr Time buffer_retry = 1'000'000;

@@ -82,7 +82,7 @@ void Toe::Impl::forward(unsigned queue, Bytes cpl) {
 /// A list of ULP_TXPKT commands, each with a CPL without work request header (docs/hw/cpl.md 21).
 void Toe::Impl::bypass(unsigned queue, Bytes wr) {
     constexpr unsigned ulp_txpkt = 4;
-    // The largest request has room for 16,383, which took 6 ms. Drivers send a few.
+    // The largest request can have 16,383, which took 6 ms. Drivers send a few.
     constexpr unsigned most = 256;
     Bytes commands = wr.subspan(sizeof(hw::FwWrHeader));
     for (unsigned n = 0; commands.size() >= 8; ++n) {

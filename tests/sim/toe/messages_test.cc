@@ -512,7 +512,7 @@ TEST_F(ToeMessage, BypassCarriesCplsAndBarriers) {
     EXPECT_EQ(a.next(), "");
 }
 
-/// A request has room for 16,383, which took 6 ms.
+/// A request can have 16,383, which took 6 ms.
 TEST_F(ToeMessage, BypassCarriesALimitedNumberOfCpls) {
     connect();
     a.opcodes();
