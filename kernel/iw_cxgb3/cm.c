@@ -396,6 +396,8 @@ static int t3_cm_prepare_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struc
  */
 static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t3_qp *qp)
 {
+	__be32 local = ep->local.sin_addr.s_addr;
+	struct net_device *ndev;
 	int ret;
 
 	ret = t3_ep_admit(ep);
@@ -408,23 +410,27 @@ static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t
 	}
 	ep->call.event = EP_EV_CONNECT;
 	ep->call.cm_id = cm_id;
+	ndev = ep->ndev;
+	dev_hold(ndev);		/* the endpoint may end as soon as it is published */
 	ret = t3_ep_publish(ep);
 	if (ret)
-		return ret;
+		goto out;
 	T3_RACE_POINT(t3_connect_published);
-	if (!t3_cm_qp_allows_connect(ep, qp)) {
-		t3_ep_request(ep, T3_REQ_ABORT);
-		return -EINVAL;
-	}
 	/* t3_cm_addr_removed() may have walked the table before the endpoint was in it. */
-	if (!t3_route_has_address(ep)) {
+	if (!t3_cm_qp_allows_connect(ep, qp))
+		ret = -EINVAL;
+	else if (!t3_route_has_address(ndev, local))
+		ret = -EADDRNOTAVAIL;
+	if (ret) {
 		t3_ep_request(ep, T3_REQ_ABORT);
-		return -EADDRNOTAVAIL;
+		goto out;
 	}
 	cm_id->add_ref(cm_id);
 	t3_ep_request_now(ep, T3_REQ_CALL);
 	T3_RACE_POINT(t3_connect_posted);
-	return 0;
+out:
+	dev_put(ndev);
+	return ret;
 }
 
 static void t3_cm_start_connect(struct t3_ep *ep)

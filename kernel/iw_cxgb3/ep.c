@@ -441,7 +441,7 @@ static void t3_ep_end_by_request(struct t3_ep *ep, enum ep_event event, int stat
  */
 static void t3_ep_handle_addr_removed(struct t3_ep *ep)
 {
-	if (!ep->ndev || t3_route_has_address(ep))
+	if (!ep->ndev || t3_route_has_address(ep->ndev, ep->local.sin_addr.s_addr))
 		return;
 	t3_ep_end_by_request(ep, EP_EV_ABORT, -EADDRNOTAVAIL);
 	if (ep->state == EP_ABANDONED)

@@ -292,13 +292,27 @@ static void t3_listener_shut_down(struct t3_listener *l)
 	t3_listener_put(l);
 }
 
+/*
+ * The card finds a listener by the address, whichever port a SYN comes from. So of two namespaces
+ * that have the address only that of the device can listen on it. t3_rdma_cm, whose ids have no
+ * handler of iw_cm, applies the rule itself.
+ */
+static bool t3_listener_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr)
+{
+	const struct net *net = t3_cm_id_net(cm_id);
+
+	return cm_id->cm_handler && addr && net != read_pnet(&dev->ibdev.coredev.rdma_net) &&
+	       t3_route_is_shared(dev, net, addr);
+}
+
 /**
  * t3_cm_create_listen - iw_create_listen: listen on an address
  * @cm_id: listener's id; receives connect requests until t3_cm_destroy_listen()
  * @backlog: limit of half-open connections, to which T3_HALF_OPEN_SLACK is added
  *
  * Waits for the card, because a listener has no event that could report its answer. No ordered
- * context calls this. Return: 0; -EADDRINUSE, also if the host's TCP has the port; -EADDRNOTAVAIL,
+ * context calls this. Return: 0; -EADDRINUSE, also if the host's TCP has the port, or another
+ * network namespace the address; -EADDRNOTAVAIL,
  * -EACCES; -EAFNOSUPPORT for an IPv6 address that cannot mean IPv4 (a specific one, or the
  * wildcard with afonly); -ENOMEM (memory, or no free listener id), -ENODEV, -EIO.
  */
@@ -315,6 +329,8 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 			  &cm_id->m_local_addr, cm_id->afonly ? " (IPv6 only)" : "");
 		return ret;
 	}
+	if (t3_listener_conflicts(dev, cm_id, local.sin_addr.s_addr))
+		return -EADDRINUSE;
 	l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
 	if (!l)
 		return -ENOMEM;

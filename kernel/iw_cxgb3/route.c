@@ -11,6 +11,8 @@
 #include <net/net_namespace.h>
 #include <net/route.h>
 
+#include <t3_vlan.h>
+
 #include "cm.h"
 #include "handover.h"
 
@@ -22,10 +24,11 @@
  */
 static struct net_device *t3_route_port(struct t3_dev *dev, struct net_device *ndev)
 {
+	struct net_device *below = t3_vlan_below(ndev);
 	unsigned int i;
 
-	if (is_vlan_dev(ndev))
-		ndev = vlan_dev_real_dev(ndev);
+	if (below)
+		ndev = below;
 	for (i = 0; i < dev->ports.nports; i++)
 		if (dev->ports.lldevs[i] == ndev)
 			return ndev;
@@ -46,22 +49,32 @@ static bool t3_route_is_on(const struct net_device *ndev, __be32 addr)
 	return false;
 }
 
-struct t3_route_search {
-	struct t3_dev *dev;
-	const struct net *net;
-	__be32 addr;
-	struct net_device *found;
-};
-
-static int t3_route_match(struct net_device *ndev, struct netdev_nested_priv *priv)
+static bool t3_route_match(const struct net_device *ndev, const struct net *net, bool other,
+			   __be32 addr)
+	__must_hold_shared(RCU)
 {
-	struct t3_route_search *search = priv->data;
+	return (!net || (net == dev_net(ndev)) != other) && t3_route_is_on(ndev, addr);
+}
 
-	if ((search->net && search->net != dev_net(ndev)) || !t3_route_port(search->dev, ndev) ||
-	    !t3_route_is_on(ndev, search->addr))
-		return 0;
-	search->found = ndev;
-	return 1;
+/* @other: in another namespace than @net. Not a walk over all that is above: users choose that. */
+static struct net_device *t3_route_search(struct t3_dev *dev, const struct net *net, bool other,
+					  __be32 addr)
+	__must_hold_shared(RCU)
+{
+	struct net_device *port, *upper;
+	struct list_head *iter;
+	unsigned int i;
+
+	for (i = 0; i < dev->ports.nports; i++) {
+		port = dev->ports.lldevs[i];
+		if (t3_route_match(port, net, other, addr))
+			return port;
+		netdev_for_each_upper_dev_rcu(port, upper, iter)
+			if (t3_vlan_below(upper) == port &&
+			    t3_route_match(upper, net, other, addr))
+				return upper;
+	}
+	return NULL;
 }
 
 /**
@@ -77,17 +90,24 @@ static int t3_route_match(struct net_device *ndev, struct netdev_nested_priv *pr
  */
 struct net_device *t3_route_local_dev(struct t3_dev *dev, const struct net *net, __be32 addr)
 {
-	struct t3_route_search search = { .dev = dev, .net = net, .addr = addr };
-	struct netdev_nested_priv priv = { .data = &search };
-	unsigned int i;
+	struct net_device *found;
 
 	rcu_read_lock();
-	for (i = 0; i < dev->ports.nports && !search.found; i++)
-		if (!t3_route_match(dev->ports.lldevs[i], &priv))
-			netdev_walk_all_upper_dev_rcu(dev->ports.lldevs[i], t3_route_match, &priv);
-	dev_hold(search.found);
+	found = t3_route_search(dev, net, false, addr);
+	dev_hold(found);
 	rcu_read_unlock();
-	return search.found;
+	return found;
+}
+
+/* Whether an interface in another namespace has the address, too. */
+bool t3_route_is_shared(struct t3_dev *dev, const struct net *net, __be32 addr)
+{
+	bool shared;
+
+	rcu_read_lock();
+	shared = net && t3_route_search(dev, net, true, addr);
+	rcu_read_unlock();
+	return shared;
 }
 
 /* Drop an L2T reference. RCU, because cxgb3 may be freeing the table. */
@@ -195,18 +215,13 @@ err_route:
 	return ret;
 }
 
-/**
- * t3_route_has_address - the interface of a connection still has its local address
- * @ep: endpoint with a route
- *
- * Ordered context.
- */
-bool t3_route_has_address(const struct t3_ep *ep)
+/* Whether an interface, on which the caller has a reference, still has the address. */
+bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
 {
 	bool found;
 
 	rcu_read_lock();
-	found = t3_route_is_on(ep->ndev, ep->local.sin_addr.s_addr);
+	found = t3_route_is_on(ndev, addr);
 	rcu_read_unlock();
 	return found;
 }

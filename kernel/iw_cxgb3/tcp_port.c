@@ -8,10 +8,10 @@
  * none.
  *
  * A listener holds a socket for each interface whose SYNs it takes, bound to that interface: the
- * ports of the card (of a specific address, its interface), and what is above them (VLANs, a VRF),
- * each in its network namespace. So it excludes servers that are bound to one of these interfaces or
- * to none, and not the listener that rdma_cm has on another iWARP device with sockets of its own
- * (siw). Interfaces that are made or moved later are not followed.
+ * ports of the card (of a specific address, its interface), the VLANs on them, and a VRF that these
+ * are in, each in its network namespace. So it excludes servers that are bound to one of these
+ * interfaces or to none, and not the listener that rdma_cm has on another iWARP device with sockets
+ * of its own (siw). Interfaces that are made or moved later are not followed.
  *
  * The socket is that of the manager or of the port mapper in two cases. The ids of t3_rdma_cm have
  * no handler of iw_cm: it holds the ports of its ids from their bind on. And iwpmd has a socket on
@@ -20,8 +20,8 @@
  * rdma_cm chooses the ports of most connects, and does not know those of the host. So a connect
  * whose port is one of those that the host chooses, too, may get another one, as from a port
  * mapper. Otherwise rdma_cm knows its users of a port: connects of a program that wants that, the
- * next connect after one that is still being closed. They share a socket, as do two ports of the card
- * in one VRF.
+ * next connect after one that is still being closed. They share a socket, as do two ports of the
+ * card in one VRF.
  *
  * A socket of the kernel does not keep its namespace. It is released when the namespace ends.
  */
@@ -31,6 +31,7 @@
 #include <net/net_namespace.h>
 
 #include <t3_tcp_port.h>
+#include <t3_vlan.h>
 
 #include "cm.h"
 
@@ -203,7 +204,8 @@ struct t3_tcp_port *t3_tcp_port_connect(struct t3_dev *dev, const struct iw_cm_i
 	return held;
 }
 
-static int t3_tcp_place_add(struct net_device *ndev, struct netdev_nested_priv *places)
+static int t3_tcp_place_add(struct list_head *places, struct net_device *ndev)
+	__must_hold_shared(RCU)
 {
 	struct t3_tcp_place *place = kzalloc(sizeof(*place), GFP_ATOMIC | __GFP_ACCOUNT);
 
@@ -211,20 +213,34 @@ static int t3_tcp_place_add(struct net_device *ndev, struct netdev_nested_priv *
 		return -ENOMEM;
 	place->net = maybe_get_net(dev_net(ndev));
 	place->ifindex = ndev->ifindex;
-	list_add_tail(&place->node, places->data);
+	list_add_tail(&place->node, places);
 	return 0;
 }
 
-/* @ndev and the interfaces above it */
-static int t3_tcp_places_add(struct list_head *list, struct net_device *ndev)
+/* An interface, and the VRF that it is in. */
+static int t3_tcp_places_at(struct list_head *places, struct net_device *ndev)
+	__must_hold_shared(RCU)
 {
-	struct netdev_nested_priv places = { .data = list };
+	struct net_device *vrf = netdev_master_upper_dev_get_rcu(ndev);
+	int ret = t3_tcp_place_add(places, ndev);
+
+	if (!ret && vrf && netif_is_l3_master(vrf))
+		ret = t3_tcp_place_add(places, vrf);
+	return ret;
+}
+
+/* @ndev and the VLANs on it */
+static int t3_tcp_places_add(struct list_head *places, struct net_device *ndev)
+{
+	struct net_device *upper;
+	struct list_head *iter;
 	int ret;
 
 	rcu_read_lock();
-	ret = t3_tcp_place_add(ndev, &places);
-	if (!ret)
-		ret = netdev_walk_all_upper_dev_rcu(ndev, t3_tcp_place_add, &places);
+	ret = t3_tcp_places_at(places, ndev);
+	netdev_for_each_upper_dev_rcu(ndev, upper, iter)
+		if (!ret && t3_vlan_below(upper) == ndev)
+			ret = t3_tcp_places_at(places, upper);
 	rcu_read_unlock();
 	return ret;
 }
@@ -242,7 +258,7 @@ static int t3_tcp_places_find(struct list_head *list, struct t3_dev *dev,
 		dev_put(ndev);
 		return ret;
 	}
-	for (i = 0; !ret && i < dev->ports.nports; i++)
+	for (i = 0; !ret && !t3_tcp_port_is_managers(cm_id) && i < dev->ports.nports; i++)
 		ret = t3_tcp_places_add(list, dev->ports.lldevs[i]);
 	return ret;
 }

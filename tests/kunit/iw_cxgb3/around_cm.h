@@ -265,7 +265,7 @@ void t3_ep_return_id(struct t3_ep *ep)
 
 int t3_route_resolve(struct t3_ep *ep)
 {
-	ep->ndev = (void *)&card;		/* is not dereferenced */
+	ep->ndev = init_net.loopback_dev;
 	return card.route_error;
 }
 
@@ -298,7 +298,7 @@ bool t3_route_take_back(struct t3_ep *ep)
 	return false;
 }
 
-bool t3_route_has_address(const struct t3_ep *ep)
+bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
 {
 	return !card.address_removed;
 }

@@ -176,7 +176,7 @@ bool t3_route_take_back(struct t3_ep *ep)
 	return false;
 }
 
-bool t3_route_has_address(const struct t3_ep *ep)
+bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
 {
 	return true;
 }

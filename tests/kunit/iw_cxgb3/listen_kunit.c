@@ -68,6 +68,11 @@ void t3_tcp_port_unlisten(struct list_head *places)
 	card.ports_held--;
 }
 
+bool t3_route_is_shared(struct t3_dev *dev, const struct net *net, __be32 addr)
+{
+	return false;
+}
+
 int t3_cpl_status_to_errno(u8 status)
 {
 	return status ? -ENOMEM : 0;

@@ -616,6 +616,8 @@ static void address_belongs_to_the_namespace_of_the_id(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, ndev, lo);
 	dev_put(ndev);
 	KUNIT_EXPECT_NULL(test, t3_route_local_dev(dev, &other, htonl(INADDR_LOOPBACK)));
+	KUNIT_EXPECT_TRUE(test, t3_route_is_shared(dev, &other, htonl(INADDR_LOOPBACK)));
+	KUNIT_EXPECT_FALSE(test, t3_route_is_shared(dev, &init_net, htonl(INADDR_LOOPBACK)));
 	/* The loopback interface has a local route for it. */
 	KUNIT_EXPECT_NULL(test, t3_route_local_dev(dev, &init_net, htonl(INADDR_LOOPBACK + 1)));
 	KUNIT_EXPECT_EQ(test, netdev_refcnt_read(lo), refs);
