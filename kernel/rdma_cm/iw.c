@@ -16,6 +16,7 @@
 #include <net/addrconf.h>
 
 #include <t3_race_point.h>
+#include <t3_vlan.h>
 
 #include "rdma_cm.h"
 #include "trace.h"
@@ -42,7 +43,8 @@ static bool cm_iw_port_is_on(struct ib_device *device, u32 port, struct net_devi
 }
 
 /**
- * struct cm_iw_walk - a walk of the net devices of a device: those of its ports, and those above
+ * struct cm_iw_walk - a walk of the net devices of a device: its ports, and the VLANs on these.
+ *	The card has no bridges, bonds and macvlans, and users choose what is above
  * @port: the net device of the port
  * @net: a network namespace
  * @addr: an address
@@ -61,10 +63,11 @@ struct cm_iw_walk {
 
 /* Return: what @visit returns first that is not 0, or 0. */
 static int cm_iw_walk(struct ib_device *device, struct cm_iw_walk *walk,
-		      int (*visit)(struct net_device *ndev, struct netdev_nested_priv *priv))
+		      int (*visit)(struct net_device *ndev, struct cm_iw_walk *walk))
 	__must_hold_shared(RCU)
 {
-	struct netdev_nested_priv priv = { .data = walk };
+	struct net_device *upper;
+	struct list_head *iter;
 	int ret = 0;
 	u32 port;
 
@@ -72,21 +75,22 @@ static int cm_iw_walk(struct ib_device *device, struct cm_iw_walk *walk,
 		walk->port = cm_iw_port_ndev(device, port);
 		if (!walk->port)
 			continue;
-		ret = visit(walk->port, &priv);
+		ret = visit(walk->port, walk);
 		if (!ret)
-			ret = netdev_walk_all_upper_dev_rcu(walk->port, visit, &priv);
+			netdev_for_each_upper_dev_rcu(walk->port, upper, iter) {
+				ret = t3_vlan_below(upper) == walk->port ? visit(upper, walk) : 0;
+				if (ret)
+					break;
+			}
 		if (ret)
 			break;
 	}
 	return ret;
 }
 
-/* A port, or a VLAN on one, in the namespace. The card has no bridges, bonds and macvlans. */
-static int cm_iw_visit_own(struct net_device *ndev, struct netdev_nested_priv *priv)
+static int cm_iw_visit_own(struct net_device *ndev, struct cm_iw_walk *walk)
 {
-	const struct cm_iw_walk *walk = priv->data;
-
-	return (ndev == walk->port || is_vlan_dev(ndev)) && net_eq(dev_net(ndev), walk->net);
+	return net_eq(dev_net(ndev), walk->net);
 }
 
 static bool cm_iw_is_in_net(struct ib_device *device, struct net *net)
@@ -100,10 +104,8 @@ static bool cm_iw_is_in_net(struct ib_device *device, struct net *net)
 	return found;
 }
 
-static int cm_iw_visit_other_net(struct net_device *ndev, struct netdev_nested_priv *priv)
+static int cm_iw_visit_other_net(struct net_device *ndev, struct cm_iw_walk *walk)
 {
-	const struct cm_iw_walk *walk = priv->data;
-
 	return !net_eq(dev_net(ndev), walk->net);
 }
 
@@ -151,29 +153,34 @@ static bool cm_iw_next_ipv6(struct cm_iw_walk *walk, const struct net_device *nd
 }
 
 /* The address at an index, of the device's own net devices. */
-static int cm_iw_visit_addr(struct net_device *ndev, struct netdev_nested_priv *priv)
+static int cm_iw_visit_addr(struct net_device *ndev, struct cm_iw_walk *walk)
 	__must_hold_shared(RCU)
 {
-	struct cm_iw_walk *walk = priv->data;
-
-	return cm_iw_visit_own(ndev, priv) &&
+	return cm_iw_visit_own(ndev, walk) &&
 	       (cm_iw_next_ipv4(walk, ndev) || cm_iw_next_ipv6(walk, ndev));
 }
 
-static bool cm_iw_is_local(struct net *net, const struct sockaddr_in6 *addr)
+/* The interface itself: a namespace can have routes and addresses that its port does not have. */
+static bool cm_iw_is_on(struct net_device *ndev, const struct sockaddr_in6 *addr)
+	__must_hold_shared(RCU)
 {
-	if (addr->sin6_family == AF_INET)
-		return inet_addr_type(net, ((const struct sockaddr_in *)addr)->sin_addr.s_addr) ==
-		       RTN_LOCAL;
-	return IS_ENABLED(CONFIG_IPV6) && !addr->sin6_scope_id &&
-	       ipv6_chk_addr(net, &addr->sin6_addr, NULL, 0);
+	const struct in_device *in_dev = __in_dev_get_rcu(ndev);
+	const struct in_ifaddr *ifa;
+
+	if (addr->sin6_family != AF_INET)
+		return IS_ENABLED(CONFIG_IPV6) && !addr->sin6_scope_id &&
+		       ipv6_chk_addr(dev_net(ndev), &addr->sin6_addr, ndev, 1);
+	if (in_dev)
+		in_dev_for_each_ifa_rcu(ifa, in_dev)
+			if (ifa->ifa_local == ((const struct sockaddr_in *)addr)->sin_addr.s_addr)
+				return true;
+	return false;
 }
 
-static int cm_iw_visit_conflict(struct net_device *ndev, struct netdev_nested_priv *priv)
+static int cm_iw_visit_conflict(struct net_device *ndev, struct cm_iw_walk *walk)
+	__must_hold_shared(RCU)
 {
-	const struct cm_iw_walk *walk = priv->data;
-
-	return !net_eq(dev_net(ndev), walk->net) && cm_iw_is_local(dev_net(ndev), walk->addr);
+	return !net_eq(dev_net(ndev), walk->net) && cm_iw_is_on(ndev, walk->addr);
 }
 
 /*

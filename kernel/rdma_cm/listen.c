@@ -137,6 +137,9 @@ static void cm_unlisten_at(struct cm_listener *l)
 }
 
 /* As cm_transport.listen_addr(). */
+/* Of a wildcard on one device. Each is found by its index, so that the time is its square. */
+#define CM_MAX_ADDRS	1024
+
 static int cm_listen_addr(struct cm_id *id, struct cm_dev *dev, unsigned int index,
 			  struct sockaddr_in6 *addr)
 {
@@ -169,9 +172,15 @@ static bool cm_listener_is_due(struct cm_listener *l)
 	unsigned int index;
 	int ret;
 
-	for (index = 0; (ret = cm_listen_addr(l->id, l->dev, index, &addr)) != -ENOENT; index++)
-		if (!ret && cm_addr_same((struct sockaddr *)&l->addr, (struct sockaddr *)&addr))
+	for (index = 0; index < CM_MAX_ADDRS; index++) {
+		ret = cm_listen_addr(l->id, l->dev, index, &addr);
+		if (ret == -ENOENT)
+			break;
+		/* Another namespace that gets the address later does not end the listener. */
+		if ((!ret || ret == -EADDRINUSE) &&
+		    cm_addr_same((struct sockaddr *)&l->addr, (struct sockaddr *)&addr))
 			return true;
+	}
 	return false;
 }
 
@@ -212,12 +221,17 @@ int cm_listen(struct cm_id *id, struct cm_dev *dev)
 		return -EINVAL;
 	}
 	cm_unlisten_undue(id, dev);
-	for (index = 0; (error = cm_listen_addr(id, dev, index, &addr)) != -ENOENT; index++) {
+	for (index = 0; index < CM_MAX_ADDRS; index++) {
+		error = cm_listen_addr(id, dev, index, &addr);
+		if (error == -ENOENT)
+			break;
 		if (!error && !cm_listens_at(id, dev, &addr))
 			error = cm_listen_at(id, dev, &addr);
 		listens |= !error;
 		if (error && (!ret || ret == -EAFNOSUPPORT))
 			ret = error;
+		if (error == -ENOMEM)
+			break;
 	}
 	if (ret == -EAFNOSUPPORT && listens)
 		ret = 0;

@@ -31,6 +31,7 @@ static void fake_point(const char *name);
 #define T3_RDMA_CM_TRACE_H
 #include <t3_tcp_port.h>
 #include <t3_uverbs_file.h>
+#include <t3_vlan.h>
 
 #include "compat.h"
 #include "rdma_cm.h"
@@ -610,25 +611,26 @@ static void __maybe_unused fake_lookup_done(int status)
 	fake.lookup_done(status, (struct sockaddr *)&src, &id->base.id.route.addr.dev_addr, id);
 }
 
-static int fake_walk_upper(struct net_device *ndev,
-			   int (*visit)(struct net_device *ndev, struct netdev_nested_priv *priv),
-			   struct netdev_nested_priv *priv)
+static struct net_device *fake_upper(void)
 {
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the net device may be freed");
-	return fake.upper ? visit(fake.upper, priv) : 0;
+	return fake.upper;
+}
+
+/* The interface above the port is a VLAN on it. */
+static struct net_device *fake_vlan_below(const struct net_device *ndev)
+{
+	return ndev == fake.upper ? rcu_dereference(fake.port_data[1].netdev) : NULL;
 }
 
 static struct in_device *fake_addrs_of(const struct net_device *ndev)
 {
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the addresses may be freed");
+	if (!net_eq(dev_net(ndev), &init_net) && !fake.addr_in_other_net)
+		return NULL;
 	fake.ifa.ifa_local = htonl(FAKE_LOCAL);
 	RCU_INIT_POINTER(fake.in_dev.ifa_list, &fake.ifa);
 	return &fake.in_dev;
-}
-
-static unsigned int fake_addr_type(struct net *net, __be32 addr)
-{
-	return fake.addr_in_other_net ? RTN_LOCAL : RTN_UNICAST;
 }
 
 static const struct ib_gid_attr *fake_find_gid(struct ib_device *device, const union ib_gid *gid,
@@ -688,9 +690,11 @@ static int fake_put_entry(struct rdma_restrack_entry *entry)
 #define get_mem_cgroup_from_mm		fake_memcg_of
 #define css_get				fake_hold_css
 #define mem_cgroup_put			fake_put_memcg
-#define netdev_walk_all_upper_dev_rcu	fake_walk_upper
+#undef netdev_for_each_upper_dev_rcu
+#define netdev_for_each_upper_dev_rcu(ndev, above, iter) \
+	for ((iter) = NULL, (above) = fake_upper(); above; (above) = NULL)
+#define t3_vlan_below			fake_vlan_below
 #define __in_dev_get_rcu		fake_addrs_of
-#define inet_addr_type			fake_addr_type
 #define rdma_read_gid_attr_ndev_rcu	fake_gid_ndev
 #define rdma_dev_access_netns		fake_access_netns
 #define ib_set_client_data(dev, client, data) \
