@@ -65,6 +65,7 @@ void t3_doorbells_off(struct t3_dev *dev)
  * batches, so that the owner of many QPs does not hold up those who create one.
  */
 static bool t3_doorbells_on_range(struct t3_dev *dev, unsigned long id, unsigned long last)
+	__must_hold(&dev->db_mutex)
 {
 	unsigned int batch = 0;
 	struct t3_qp *qp;
