@@ -33,6 +33,7 @@ static struct {
 	bool address_removed;
 	int ports_held, port_error;
 	int foreign_puts;
+	int without_interface;
 	u16 port_shift;				/* to another local port */
 	bool init_is_acked, no_qp, no_rtr_entry, no_connect, qp_in_error;
 	int qp_refs;
@@ -300,11 +301,13 @@ bool t3_route_take_back(struct t3_ep *ep)
 
 bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
 {
+	card.without_interface += !ndev;
 	return !card.address_removed;
 }
 
 void t3_route_release(struct t3_ep *ep)
 {
+	ep->ndev = NULL;
 }
 
 bool t3_listener_upcall_begin(struct t3_listener *l)
@@ -362,6 +365,7 @@ static void cm_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
 	KUNIT_EXPECT_EQ(test, card.ids, 0);
 	KUNIT_EXPECT_EQ(test, card.ports_held, 0);
+	KUNIT_EXPECT_EQ(test, card.without_interface, 0);
 	KUNIT_EXPECT_EQ(test, card.qp_refs, 0);
 	KUNIT_EXPECT_NULL(test, at.name);
 	KUNIT_EXPECT_EQ(test, consumer.others, 0);
