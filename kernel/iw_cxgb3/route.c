@@ -35,25 +35,27 @@ static struct net_device *t3_route_port(struct t3_dev *dev, struct net_device *n
 	return NULL;
 }
 
-static bool t3_route_is_on(const struct net_device *ndev, __be32 addr)
-	__must_hold_shared(RCU)
+/* Whether an interface that does not go away during the call has the address. */
+bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
 {
-	const struct in_device *in_dev = __in_dev_get_rcu(ndev);
-	const struct in_ifaddr *ifa;
+	const struct in_device *in_dev;
+	const struct in_ifaddr *ifa = NULL;
 
-	if (!in_dev)
-		return false;
-	in_dev_for_each_ifa_rcu(ifa, in_dev)
-		if (ifa->ifa_local == addr)
-			return true;
-	return false;
+	rcu_read_lock();
+	in_dev = __in_dev_get_rcu(ndev);
+	if (in_dev)
+		in_dev_for_each_ifa_rcu(ifa, in_dev)
+			if (ifa->ifa_local == addr)
+				break;
+	rcu_read_unlock();
+	return ifa;
 }
 
 static bool t3_route_match(const struct net_device *ndev, const struct net *net, bool other,
 			   __be32 addr)
 	__must_hold_shared(RCU)
 {
-	return (!net || (net == dev_net(ndev)) != other) && t3_route_is_on(ndev, addr);
+	return (!net || (net == dev_net(ndev)) != other) && t3_route_has_address(ndev, addr);
 }
 
 /* @other: in another namespace than @net. Not a walk over all that is above: users choose that. */
@@ -213,17 +215,6 @@ err_route:
 	ip_rt_put(rt);
 	dev_put(ndev);
 	return ret;
-}
-
-/* Whether an interface, on which the caller has a reference, still has the address. */
-bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
-{
-	bool found;
-
-	rcu_read_lock();
-	found = t3_route_is_on(ndev, addr);
-	rcu_read_unlock();
-	return found;
 }
 
 /*
