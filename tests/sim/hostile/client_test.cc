@@ -139,10 +139,7 @@ TEST_P(HostileClients, DelayNoOtherCard) {
     const std::uint64_t seed = from_environment("T3_HOSTILE_SEED", GetParam());
     const std::uint64_t steps = from_environment("T3_HOSTILE_STEPS", 4000);
     SCOPED_TRACE("seed " + std::to_string(seed));
-    std::string excess = run(seed, steps);
-    for (unsigned again = Effort::attempts - 1; again != 0 && !excess.empty(); --again)
-        excess = run(seed, steps);
-    EXPECT_EQ(excess, "");
+    EXPECT_EQ(Effort::excess_each_time([&] { return run(seed, steps); }), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, HostileClients, testing::Range(1U, 5U));
