@@ -136,10 +136,10 @@ static void cm_unlisten_at(struct cm_listener *l)
 	cm_listener_put(l);
 }
 
-/* As cm_transport.listen_addr(). */
 /* Of a wildcard on one device. Each is found by its index, so that the time is its square. */
 #define CM_MAX_ADDRS	1024
 
+/* As cm_transport.listen_addr(). */
 static int cm_listen_addr(struct cm_id *id, struct cm_dev *dev, unsigned int index,
 			  struct sockaddr_in6 *addr)
 {
@@ -235,7 +235,7 @@ int cm_listen(struct cm_id *id, struct cm_dev *dev)
 	}
 	if (ret == -EAFNOSUPPORT && listens)
 		ret = 0;
-	if (!index && cm_dev_of(id))
+	if (!index && !ret && cm_dev_of(id))
 		ret = -EADDRNOTAVAIL;
 	mutex_unlock(&id->listen_mutex);
 	return ret;
