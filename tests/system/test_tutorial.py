@@ -5,6 +5,7 @@ A command whose comment begins with "stays" runs in a terminal of its own; one w
 in the output since the text block before it; "..." matches anything.
 """
 
+import os
 import re
 import subprocess
 import time
@@ -25,6 +26,9 @@ def test_the_program_of_the_tutorial_is_the_example():
 class Reader:
     """The terminals of a reader. output: all output since the last text block."""
 
+    # The folders of the tutorial are those of a reader, who has no T3LAB_AREA.
+    ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "T3LAB_AREA"}
+
     def __init__(self, folder):
         self._folder = folder
         self._terminals = []  # (process, output file, how much was read)
@@ -35,20 +39,20 @@ class Reader:
         if remark.startswith("stays"):
             self._open_terminal(command)
             return
-        done = subprocess.run(["bash", "-c", command], cwd=REPO, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, timeout=900, check=False)
+        done = subprocess.run(["bash", "-c", command], cwd=REPO, env=self.ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=900, check=False)
         self.output += done.stdout
         assert (done.returncode != 0) == remark.startswith("fails"), f"{command}: status {done.returncode}\n{self.output}"
 
     def _open_terminal(self, command):
         path = self._folder / f"terminal{len(self._terminals)}"
         with open(path, "wb") as output:
-            process = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=REPO, stdin=subprocess.DEVNULL, stdout=output,
-                                       stderr=subprocess.STDOUT)
+            process = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=REPO, env=self.ENVIRONMENT, stdin=subprocess.DEVNULL,
+                                       stdout=output, stderr=subprocess.STDOUT)
         self._terminals.append([process, path, 0])
         guest = re.match(r"tools/lab/t3lab exec (\d) ", command)
         if guest:  # a server: it is ready when it listens
-            self._wait(lambda: "LISTEN" in subprocess.run([REPO / "tools/lab/t3lab", "exec", guest[1], "rdma resource show cm_id"],
+            self._wait(lambda: "LISTEN" in subprocess.run([REPO / "tools/lab/t3lab", "exec", guest[1], "rdma resource show cm_id"], env=self.ENVIRONMENT,
                                                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False).stdout)
 
     def _wait(self, condition, timeout=120.0):
