@@ -7,7 +7,8 @@
 //   - what arrives is a prefix of what was sent, and all of it before the peer's close is reported;
 //   - without an abort both ends close in order, with all data, and neither reports an error;
 //   - a reset is reported only if the peer has aborted;
-//   - every connection ends.
+//   - every connection ends, unless the wire lost a reset: TCP does not repeat it, and an end that has sent
+//     all and waits for the peer's close does not miss it.
 //
 // Time is real, so a seed gives the same plan, not the same packets. T3_TCP_CONNECTIONS=N: so many of each
 // kind.
@@ -65,6 +66,7 @@ struct Connection {
     std::optional<ConnId> id;
     Handle socket;
     bool connected = false;
+    bool reset_lost = false;   // by the wire
     std::size_t unread = 0;    // delivered by the engine, not credited
     bool engine_ended = false; // the engine has nothing of it
     [[nodiscard]] bool kernel_ended() const { return connected && socket < 0; }
@@ -121,10 +123,20 @@ protected:
 
     // ---- The wire
 
+    void note_loss(Bytes packet) {
+        constexpr std::uint8_t rst = 0x04;
+        const Bytes tcp = packet.subspan((packet[0] & 0xfU) * 4);
+        const std::uint16_t from = be16(tcp.data()), to = be16(&tcp[2]);
+        const std::uint16_t own = from == kernels_port || from == engines_port ? to : from;
+        if (tcp[13] & rst)
+            connections_.at(own - first_port).reset_lost = true;
+    }
     void carry(Buffer packet, bool to_kernel) {
         for (unsigned copies = one_in(50) ? 2 : 1; copies > 0; --copies) {
-            if (pick(1000) < loss_)
+            if (pick(1000) < loss_) {
+                note_loss(packet);
                 continue;
+            }
             const Time delay = one_in(10) ? pick(5000) * microsecond : 0;
             events_.after(delay, [this, packet, to_kernel] {
                 if (!to_kernel) {
@@ -143,6 +155,10 @@ protected:
     }
     void transmit(ConnId, Packet&& packet) override {
         carry(Buffer(packet.data(), packet.data() + packet.size()), true);
+    }
+
+    static bool gives_up(const Connection& c, Time age) {
+        return c.reset_lost && (c.engine.aborted || c.kernel.aborted) && age > 2 * patience;
     }
 
     // ---- The engine's applications
@@ -200,6 +216,10 @@ protected:
     void engine_step(Connection& c, Time age) {
         if (!c.id || c.engine_ended)
             return;
+        if (gives_up(c, age)) {
+            c.engine.aborted = c.engine_ended = engine_.abort(*c.id, true);
+            return;
+        }
         if (c.engine.slow && c.unread && one_in(20))
             credit(c, std::min<std::size_t>(c.unread, 1 + pick(8000)));
         if (age > patience && !c.engine.closed) {
@@ -227,6 +247,10 @@ protected:
         if (c.socket < 0)
             return;
         Application& app = c.kernel;
+        if (gives_up(c, age)) {
+            c.socket.close();
+            return;
+        }
         if (app.leaving == Leaving::aborts && age > app.aborts_at) {
             const linger now{1, 0};
             setsockopt(c.socket, SOL_SOCKET, SO_LINGER, &now, sizeof now);
