@@ -6,8 +6,9 @@
 //
 // Workers run sequences of commands, each with its own files, half of them with another sequence in a second
 // thread on the same files. A sequence that reaches something new is kept and mutated further. The first two
-// workers also listen and connect, so that there are connections. Each worker is killed after a random time
-// and replaced; a worker that does not exit is a failure. The test checks the kernel log.
+// workers also listen and connect, so that there are connections. Once the seeds have run, each worker is
+// killed after a random time and replaced; a worker that does not exit is a failure. The test checks the
+// kernel log.
 //
 // With --roce the first four workers are the two ends of connections and of datagrams.
 //
@@ -42,7 +43,7 @@ struct Shared {
     std::atomic<bool> kcov;
     std::atomic<uint32_t> kept; // places in the corpus in use
     uint32_t seeds;             // the first of them
-    std::atomic<uint32_t> next_seed;
+    std::atomic<uint32_t> next_seed, seeds_run;
     std::atomic<uint8_t> ready[corpus_size];
     Sequence corpus[corpus_size];
 
@@ -58,11 +59,13 @@ struct Shared {
         return copy;
     }
 
-    // First the seeds unchanged, so that even a short run runs them all; then mutations. A worker with a role
-    // returns to its sequence often, since a connection needs both roles at a time.
+    const Sequence* take_seed() {
+        const uint32_t i = next_seed++;
+        return i < seeds ? &corpus[i] : nullptr;
+    }
+
+    // A worker with a role returns to its sequence often, since a connection needs both roles at a time.
     Sequence next(Random& random, const Sequence* role) {
-        if (const uint32_t i = next_seed++; i < seeds)
-            return corpus[i];
         const bool use_role = role && random() % 2;
         Sequence sequence = use_role ? *role : pick(random);
         const uint32_t unchanged_in = use_role ? 2 : 8;
@@ -110,9 +113,14 @@ public:
     Worker(Shared& shared, const Targets& targets, uint64_t seed, const Sequence* role, bool verbose)
         : shared_(shared), targets_(targets), random_(seed), role_(role), verbose_(verbose) {}
 
+    // First each seed, unchanged and alone on its files: what it does is accepted in every run.
     [[noreturn]] void run() {
+        while (const Sequence* seed = shared_.take_seed()) {
+            run_sequence(*seed, false);
+            shared_.seeds_run++;
+        }
         for (;;)
-            run_sequence();
+            run_sequence(shared_.next(random_, role_), random_() % 2);
     }
 
 private:
@@ -132,14 +140,13 @@ private:
         return fresh;
     }
 
-    void run_sequence() {
-        const Sequence sequence = shared_.next(random_, role_);
+    void run_sequence(const Sequence& sequence, bool with_another) {
         if (verbose_)
             print(sequence);
         World world(targets_);
         world.open_all();
         std::thread beside;
-        if (random_() % 2) {
+        if (with_another) {
             beside = std::thread(
                 [this, &world, other = shared_.pick(random_)] { run_calls(world, other, other_arena_); });
         }
@@ -245,7 +252,7 @@ int main(int argc, char** argv) {
         for (size_t i = 0; i < places.size(); i++) {
             Place& place = places[i];
             const bool ended = waitpid(place.worker, nullptr, WNOHANG) == place.worker;
-            if (!ended && prog::Clock::now() < place.ends)
+            if (!ended && (prog::Clock::now() < place.ends || shared.seeds_run < shared.seeds))
                 continue;
             kill(-place.worker, SIGKILL); // and its children
             if (!ended) {
