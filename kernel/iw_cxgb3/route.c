@@ -3,15 +3,13 @@
  * Routes: from the addresses of a connection to a port of the card and an entry of its L2
  * table.
  */
-#include <linux/if_vlan.h>
-#include <linux/inetdevice.h>
 #include <net/dst.h>
 #include <net/ip.h>
 #include <net/neighbour.h>
 #include <net/net_namespace.h>
 #include <net/route.h>
 
-#include <t3_vlan.h>
+#include <t3_netdev.h>
 
 #include "cm.h"
 #include "handover.h"
@@ -38,32 +36,27 @@ static struct net_device *t3_route_port(struct t3_dev *dev, struct net_device *n
 /* Whether an interface that does not go away during the call has the address. */
 bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
 {
-	const struct in_device *in_dev;
-	const struct in_ifaddr *ifa = NULL;
+	bool has;
 
 	rcu_read_lock();
-	in_dev = __in_dev_get_rcu(ndev);
-	if (in_dev)
-		in_dev_for_each_ifa_rcu(ifa, in_dev)
-			if (ifa->ifa_local == addr)
-				break;
+	has = t3_netdev_has_ipv4(ndev, addr);
 	rcu_read_unlock();
-	return ifa;
+	return has;
 }
 
 static bool t3_route_match(const struct net_device *ndev, const struct net *net, bool other,
 			   __be32 addr)
 	__must_hold_shared(RCU)
 {
-	return (!net || (net == dev_net(ndev)) != other) && t3_route_has_address(ndev, addr);
+	return (!net || (net == dev_net(ndev)) != other) && t3_netdev_has_ipv4(ndev, addr);
 }
 
-/* @other: in another namespace than @net. Not a walk over all that is above: users choose that. */
+/* @other: in another namespace than @net */
 static struct net_device *t3_route_search(struct t3_dev *dev, const struct net *net, bool other,
 					  __be32 addr)
 	__must_hold_shared(RCU)
 {
-	struct net_device *port, *upper;
+	struct net_device *port, *vlan;
 	struct list_head *iter;
 	unsigned int i;
 
@@ -71,10 +64,9 @@ static struct net_device *t3_route_search(struct t3_dev *dev, const struct net *
 		port = dev->ports.lldevs[i];
 		if (t3_route_match(port, net, other, addr))
 			return port;
-		netdev_for_each_upper_dev_rcu(port, upper, iter)
-			if (t3_vlan_below(upper) == port &&
-			    t3_route_match(upper, net, other, addr))
-				return upper;
+		t3_for_each_vlan_rcu(port, vlan, iter)
+			if (t3_route_match(vlan, net, other, addr))
+				return vlan;
 	}
 	return NULL;
 }

@@ -30,8 +30,8 @@
 #include <net/ip.h>
 #include <net/net_namespace.h>
 
+#include <t3_netdev.h>
 #include <t3_tcp_port.h>
-#include <t3_vlan.h>
 
 #include "cm.h"
 
@@ -232,15 +232,15 @@ static int t3_tcp_places_at(struct list_head *places, struct net_device *ndev)
 /* @ndev and the VLANs on it */
 static int t3_tcp_places_add(struct list_head *places, struct net_device *ndev)
 {
-	struct net_device *upper;
+	struct net_device *vlan;
 	struct list_head *iter;
 	int ret;
 
 	rcu_read_lock();
 	ret = t3_tcp_places_at(places, ndev);
-	netdev_for_each_upper_dev_rcu(ndev, upper, iter)
-		if (!ret && t3_vlan_below(upper) == ndev)
-			ret = t3_tcp_places_at(places, upper);
+	t3_for_each_vlan_rcu(ndev, vlan, iter)
+		if (!ret)
+			ret = t3_tcp_places_at(places, vlan);
 	rcu_read_unlock();
 	return ret;
 }

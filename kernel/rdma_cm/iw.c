@@ -9,14 +9,12 @@
  * it returns an error, and the provider rejects the peer. ucm_handler(), if it runs inside the
  * upcall, allocates without blocking, and leaves the report to the worker if that fails.
  */
-#include <linux/if_vlan.h>
-#include <linux/inetdevice.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 #include <net/addrconf.h>
 
+#include <t3_netdev.h>
 #include <t3_race_point.h>
-#include <t3_vlan.h>
 
 #include "rdma_cm.h"
 #include "trace.h"
@@ -43,8 +41,7 @@ static bool cm_iw_port_is_on(struct ib_device *device, u32 port, struct net_devi
 }
 
 /**
- * struct cm_iw_walk - a walk of the net devices of a device: its ports, and the VLANs on these.
- *	The card has no bridges, bonds and macvlans, and users choose what is above
+ * struct cm_iw_walk - a walk of the net devices of a device: its ports, and the VLANs on these
  * @port: the net device of the port
  * @net: a network namespace
  * @addr: an address
@@ -66,7 +63,7 @@ static int cm_iw_walk(struct ib_device *device, struct cm_iw_walk *walk,
 		      int (*visit)(struct net_device *ndev, struct cm_iw_walk *walk))
 	__must_hold_shared(RCU)
 {
-	struct net_device *upper;
+	struct net_device *vlan;
 	struct list_head *iter;
 	int ret = 0;
 	u32 port;
@@ -77,8 +74,8 @@ static int cm_iw_walk(struct ib_device *device, struct cm_iw_walk *walk,
 			continue;
 		ret = visit(walk->port, walk);
 		if (!ret)
-			netdev_for_each_upper_dev_rcu(walk->port, upper, iter) {
-				ret = t3_vlan_below(upper) == walk->port ? visit(upper, walk) : 0;
+			t3_for_each_vlan_rcu(walk->port, vlan, iter) {
+				ret = visit(vlan, walk);
 				if (ret)
 					break;
 			}
@@ -164,17 +161,10 @@ static int cm_iw_visit_addr(struct net_device *ndev, struct cm_iw_walk *walk)
 static bool cm_iw_is_on(struct net_device *ndev, const struct sockaddr_in6 *addr)
 	__must_hold_shared(RCU)
 {
-	const struct in_device *in_dev = __in_dev_get_rcu(ndev);
-	const struct in_ifaddr *ifa;
-
-	if (addr->sin6_family != AF_INET)
-		return IS_ENABLED(CONFIG_IPV6) && !addr->sin6_scope_id &&
-		       ipv6_chk_addr(dev_net(ndev), &addr->sin6_addr, ndev, 1);
-	if (in_dev)
-		in_dev_for_each_ifa_rcu(ifa, in_dev)
-			if (ifa->ifa_local == ((const struct sockaddr_in *)addr)->sin_addr.s_addr)
-				return true;
-	return false;
+	if (addr->sin6_family == AF_INET)
+		return t3_netdev_has_ipv4(ndev, ((const struct sockaddr_in *)addr)->sin_addr.s_addr);
+	return IS_ENABLED(CONFIG_IPV6) && !addr->sin6_scope_id &&
+	       ipv6_chk_addr(dev_net(ndev), &addr->sin6_addr, ndev, 1);
 }
 
 static int cm_iw_visit_conflict(struct net_device *ndev, struct cm_iw_walk *walk)

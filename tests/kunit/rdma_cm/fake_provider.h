@@ -29,9 +29,9 @@ static void fake_point(const char *name);
 
 /* Instead of trace.h: the suites have no tracepoints. */
 #define T3_RDMA_CM_TRACE_H
+#include <t3_netdev.h>
 #include <t3_tcp_port.h>
 #include <t3_uverbs_file.h>
-#include <t3_vlan.h>
 
 #include "compat.h"
 #include "rdma_cm.h"
@@ -633,6 +633,11 @@ static struct in_device *fake_addrs_of(const struct net_device *ndev)
 	return &fake.in_dev;
 }
 
+static bool fake_has_ipv4(const struct net_device *ndev, __be32 addr)
+{
+	return fake_addrs_of(ndev) && addr == fake.ifa.ifa_local;
+}
+
 static const struct ib_gid_attr *fake_find_gid(struct ib_device *device, const union ib_gid *gid,
 					       enum ib_gid_type type, u32 port,
 					       struct net_device *ndev)
@@ -695,6 +700,7 @@ static int fake_put_entry(struct rdma_restrack_entry *entry)
 	for ((iter) = NULL, (above) = fake_upper(); above; (above) = NULL)
 #define t3_vlan_below			fake_vlan_below
 #define __in_dev_get_rcu		fake_addrs_of
+#define t3_netdev_has_ipv4		fake_has_ipv4
 #define rdma_read_gid_attr_ndev_rcu	fake_gid_ndev
 #define rdma_dev_access_netns		fake_access_netns
 #define ib_set_client_data(dev, client, data) \
