@@ -113,36 +113,36 @@ bool Engine::input(Bytes packet, bool listening) {
         return false;
     const Scope scope(*this);
     ++stats_.in_segs;
-    const auto segment = decode(packet);
-    if (!segment) {
+    Segment segment;
+    if (!decode(packet, segment)) {
         ++stats_.in_errs;
         return true;
     }
     if (found != by_tuple_.end()) {
         Connection& c = *found->second;
-        if (!c.accepts_new_syn(*segment) || !starts_connection(*to, listening)) {
-            c.input(*segment);
+        if (!c.accepts_new_syn(segment) || !starts_connection(*to, listening)) {
+            c.input(segment);
             return true;
         }
         const ConnId old = c.id;
         remove(c);
         sink_.finished(old);
     }
-    const auto from = listener(segment->tuple);
+    const auto from = listener(segment.tuple);
     if (!from)
         return false;
-    const SynInfo info{.tuple = segment->tuple,
-                       .irs = segment->seq,
-                       .mss = segment->mss.value_or(params_.default_mss),
-                       .window_scale = segment->window_scale,
-                       .sack_permitted = segment->sack_permitted,
-                       .timestamps = segment->timestamps,
-                       .tos = segment->tos};
+    const SynInfo info{.tuple = segment.tuple,
+                       .irs = segment.seq,
+                       .mss = segment.mss.value_or(params_.default_mss),
+                       .window_scale = segment.window_scale,
+                       .sack_permitted = segment.sack_permitted,
+                       .timestamps = segment.timestamps,
+                       .tos = segment.tos};
     // The connection is created with the id that syn() returns, so the owner must not accept or reject it
     // within syn(). The card satisfies this: its host replies later.
     const auto id = sink_.syn(*from, info);
     if (id && !by_id_.contains(*id))
-        add(*id, segment->tuple).start_held(*segment);
+        add(*id, segment.tuple).start_held(segment);
     return true;
 }
 

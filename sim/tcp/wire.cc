@@ -92,14 +92,14 @@ std::optional<Addressed> peek(Bytes p) {
                      t[13]};
 }
 
-std::optional<Segment> decode(Bytes p) {
+bool decode(Bytes p, Segment& s) {
     const std::size_t ip = ip_length(p), total = be16(&p[2]);
     if (total > p.size() || total < ip + tcp_header)
-        return std::nullopt;
+        return false;
     const Bytes t = p.subspan(ip, total - ip); // the remaining bytes are Ethernet padding
     const std::size_t header = tcp_length(t.data());
     if (header < tcp_header || header > t.size())
-        return std::nullopt;
+        return false;
     // In memory order, as the sums of ranges are. The addresses are one word of the pseudo header.
     std::uint64_t addresses;
     std::memcpy(&addresses, &p[12], sizeof addresses);
@@ -111,10 +111,8 @@ std::optional<Segment> decode(Bytes p) {
     const std::uint64_t ip_sum = ip == ip_header ? ones_complement_add_few(0, p.first<ip_header>())
                                                  : ones_complement_add_few(0, p.first(ip));
     if (!correct(ip_sum) || !correct(ones_complement_add(pseudo, t)))
-        return std::nullopt;
+        return false;
 
-    std::optional<Segment> made(std::in_place);
-    Segment& s = *made;
     s.tuple = {be32(&p[16]), be32(&p[12]), be16(&t[2]), be16(&t[0])};
     s.seq = Seq(be32(&t[4]));
     s.ack = Seq(be32(&t[8]));
@@ -122,9 +120,7 @@ std::optional<Segment> decode(Bytes p) {
     s.window = be16(&t[14]);
     s.tos = p[1];
     s.payload = t.subspan(header);
-    if (!decode_options(t.subspan(tcp_header, header - tcp_header), s))
-        made.reset();
-    return made;
+    return decode_options(t.subspan(tcp_header, header - tcp_header), s);
 }
 
 std::size_t header_size(const Segment& s) {

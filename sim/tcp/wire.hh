@@ -54,8 +54,18 @@ struct Addressed {
 /// Nothing if @p packet is not an unfragmented IPv4 packet with a complete TCP header.
 std::optional<Addressed> peek(Bytes packet);
 
-/// The segment in a packet that peek() accepted. Nothing: lengths, a checksum or the options are invalid.
-std::optional<Segment> decode(Bytes packet);
+/// Stores the segment of a packet that peek() accepted in @p to, which is a new one. False: lengths, a checksum
+/// or the options are invalid.
+[[nodiscard]] bool decode(Bytes packet, Segment& to);
+
+/// The same in an optional, for tests. On the path of each segment its copy costs more than the parsing: fields
+/// are stored one by one and loaded as vectors.
+inline std::optional<Segment> decode(Bytes packet) {
+    std::optional<Segment> to(std::in_place);
+    if (!decode(packet, *to))
+        to.reset();
+    return to;
+}
 
 constexpr std::size_t max_headers = 20 + 60, data_headers = 20 + 20;
 /// Size of the IPv4 and TCP header of a segment; only with SYN there are options.
