@@ -9,6 +9,7 @@ import json
 import pathlib
 
 import pytest
+import same_index
 from labkit import stack
 from stock import RPING_PORT, address, rping, wait_listening, wait_no_objects
 
@@ -147,6 +148,17 @@ def test_a_namespace_ends_with_an_open(lab):
         client.check(f"""ip netns del there
             timeout {REMOVED} sh -c 'while ! ip link show {port}; do sleep 0.1; done' > /dev/null""", 2 * REMOVED)
         client.check(f"ip addr add {address(client, 1)}/24 dev {port} && ip link set {port} up && {stack.wait_carrier(port)}", 60)
+
+
+def test_a_namespace_holds_an_l2_entry_of_the_host(lab):
+    """The limit of docs/limits.md: the host's connect fails at once, and is not sent to the other's VLAN."""
+    server, client = lab.guests
+    with same_index.vlans(client, server):
+        serving = listen(server, at=same_index.SERVER)
+        with same_index.connecting(client, PORT):
+            refused = client.run(f"/tmp/cm.py connect {same_index.SERVER} {PORT}", 30)
+            assert refused.rc and "No route to host" in refused.stdout, refused
+        end(serving)
 
 
 @pytest.mark.parametrize("at", ["address", "0.0.0.0"])

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Our patch for the kernel's cxgb3 (docs/upstream): with it a driver can send offload data of any length in one message.
+"""Our patches for the kernel's cxgb3 (docs/upstream).
 
-A connection carries private data that do not fit one work request; iw_cxgb3 is built so that it sends them as one piece.
+With one a driver can send offload data of any length in one message: a connection carries private data that do not fit one work request, and
+iw_cxgb3 is built so that it sends them as one piece. With the other one the namespaces of a card share no entry of its L2 table.
 """
 
 import json
 import pathlib
 
 import pytest
+import same_index
 from labkit import stack, upstream
 from stock import address, wait_listening
 
@@ -67,7 +69,23 @@ def test_long_private_data_do_not_arrive_without_the_patch(make_lab, modules):
     assert not private_data_arrive(lab, 73)
 
 
+@pytest.mark.long
+def test_namespaces_share_no_l2_entry(make_lab, modules):
+    """Without the patch: test_netdevs.py::test_a_namespace_holds_an_l2_entry_of_the_host."""
+    lab = make_lab(guests=2, load="none")
+    bring_up(lab, "modprobe mdio && insmod /t3/upstream/patched/cxgb3.ko")
+    server, client = lab.guests
+    with same_index.vlans(client, server):
+        serving = server.start(f"exec /tmp/cm.py listen {same_index.SERVER} {PORT}")
+        wait_listening(server, PORT)
+        with same_index.connecting(client, PORT):
+            done = client.run(f"/tmp/cm.py connect {same_index.SERVER} {PORT}", 60)
+            assert done.rc == 0, done
+        serving.kill()
+        serving.wait(30)
+
+
 @pytest.mark.parametrize("release", ["bookworm", "forky"])
 @pytest.mark.long
-def test_the_patch_applies_to(tmp_path, release):
+def test_the_patches_apply_to(tmp_path, release):
     upstream.patched(release, tmp_path / "linux")

@@ -13,9 +13,9 @@ PATCHES = paths.REPO / "docs/upstream"
 PART = "drivers/net/ethernet/chelsio/cxgb3"
 
 
-def patch(suite: str) -> Path:
-    """Our patch for a release's kernel."""
-    return PATCHES / f"cxgb3-offload-sgl-{kernel.SOURCES[suite].rpartition('-')[2]}.patch"
+def patches(suite: str) -> list[Path]:
+    """Our patches for the cxgb3 of a release's kernel."""
+    return [PATCHES / f"cxgb3-offload-sgl-{kernel.SOURCES[suite].rpartition('-')[2]}.patch", PATCHES / "cxgb3-l2t-namespace.patch"]
 
 
 def _fetch(suite: str, folder: Path) -> None:
@@ -42,10 +42,11 @@ def apply(by: Path, tree: Path, strip: int = 1) -> None:
 
 
 def patched(suite: str, tree: Path) -> None:
-    """Debian's cxgb3 with our patch, in a new tree. Fails if the patch does not apply without fuzz."""
+    """Debian's cxgb3 with our patches, in a new tree. Fails if a patch does not apply without fuzz."""
     shutil.rmtree(tree, ignore_errors=True)
     shutil.copytree(source(suite) / "drivers", tree / "drivers")
-    apply(patch(suite), tree)
+    for by in patches(suite):
+        apply(by, tree)
 
 
 def modules(suite: str) -> Path:
@@ -56,7 +57,7 @@ def modules(suite: str) -> Path:
     patched(suite, goal / "linux")
     for part in ("include", "kernel"):
         build.sync(paths.REPO / part, goal / "ours" / part, build.built)
-    with progress.step(f"building cxgb3 with our patch for {suite}"):
+    with progress.step(f"building cxgb3 with our patches for {suite}"):
         build.in_build_root(made, f"""
             cd /src/build/guest/{suite}/upstream
             headers=/lib/modules/{made.release}/build
