@@ -54,12 +54,12 @@ struct Addressed {
 /// Nothing if @p packet is not an unfragmented IPv4 packet with a complete TCP header.
 std::optional<Addressed> peek(Bytes packet);
 
-/// Stores the segment of a packet that peek() accepted in @p to, which is a new one. False: lengths, a checksum
-/// or the options are invalid.
+/// Stores the segment of a packet that peek() accepted in @p to, which is a new one. False: lengths, a
+/// checksum or the options are invalid.
 [[nodiscard]] bool decode(Bytes packet, Segment& to);
 
-/// The same in an optional, for tests. On the path of each segment its copy costs more than the parsing: fields
-/// are stored one by one and loaded as vectors.
+/// The same in an optional, for tests. On the path of each segment its copy costs more than the parsing:
+/// fields are stored one by one and loaded as vectors.
 inline std::optional<Segment> decode(Bytes packet) {
     std::optional<Segment> to(std::in_place);
     if (!decode(packet, *to))
