@@ -37,12 +37,12 @@ def device_option(lab, device):
 
 
 def _load(guest, folder, modules):
-    """Loads our modules with their points."""
+    """Loads our modules with their points. A card's windows are off by default, and the fixture binds one."""
     modules = " ".join(modules)
     depends = guest.check(f"cd {folder} && for m in {modules}; do modinfo -F depends $m.ko; done")
     names = sorted({name for line in depends.split() for name in line.split(",") if not name.startswith("t3_")})
     guest.check(f"""modprobe -a {' '.join(names)}
-        for m in {modules}; do insmod {folder}/$m.ko || exit; done
+        for m in {modules}; do insmod {folder}/$m.ko $([ $m = iw_cxgb3 ] && echo memory_windows=1) || exit; done
         ip link set lo up""", 120)
 
 
