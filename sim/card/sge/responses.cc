@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint32_t pcie_pexerr = hw::bit(0), pex_err_completion = hw::bit(0);
 /// Maximum number of buffers per packet or message, which bounds the work for tiny buffers.
 constexpr std::size_t max_buffers = 64;
-/// Responses that are written at a time: one return of credits may allow 65,535.
-constexpr unsigned written_at_a_time = 512;
+/// Responses that are written, and messages that are lost, at a time: one return of credits may allow 65,535.
+constexpr unsigned done_at_a_time = 512;
 /// Free lists are polled at this interval, because drivers may add buffers without a doorbell.
 constexpr Time buffer_retry = 1'000'000;
 
@@ -279,8 +279,8 @@ void Responses::wake(unsigned queue) {
     if (!q.waiting.empty() && ready(queue)) {
         const bool was_congested = congested(queue);
         bool written = false;
-        for (const auto before = responses_; !q.waiting.empty();) {
-            if (responses_ - before >= written_at_a_time) {
+        for (const auto before = responses_ + lost_; !q.waiting.empty();) {
+            if (responses_ + lost_ - before >= done_at_a_time) {
                 continue_later(queue);
                 break;
             }
@@ -424,7 +424,7 @@ void Responses::flush_credits(unsigned queue) {
     const auto pending = [&q] { return (q.tx_credits[0] | q.tx_credits[1] | q.tx_credits[2]) != 0; };
     if (!pending() || !q.waiting.empty() || q.credits == 0 || !ready(queue))
         return;
-    for (unsigned left = written_at_a_time; pending() && q.credits != 0; --left) {
+    for (unsigned left = done_at_a_time; pending() && q.credits != 0; --left) {
         if (left == 0) {
             continue_later(queue);
             break;

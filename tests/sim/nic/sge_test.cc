@@ -467,6 +467,21 @@ TEST_F(SgeTest, OneReturnOfCreditsWritesALimitedNumberOfResponses) {
     EXPECT_EQ(counters.value("sge.responses") - before, 1500U);
 }
 
+/// A free list without entries never has a buffer: one write lost 30,000 messages, in 4 ms.
+TEST_F(SgeTest, OneReturnOfCreditsLosesALimitedNumberOfMessages) {
+    ready();
+    FreeList none{host, 0, small_buffer};
+    context(hw::context_cmd::free_list | 0, none.context());
+    context(hw::context_cmd::response_queue | 0, rq.context(1, small_buffer), {~0U, ~0U, 0x17ffffff, ~0U});
+    for (unsigned n = 0; n < 1500; ++n)
+        sge.post_cpl(0, Buffer(100, 0x23));
+    EXPECT_EQ(counters.value("sge.messages_lost"), 0U) << "they wait for a credit";
+    credits(1);
+    EXPECT_LE(counters.value("sge.messages_lost"), 512U);
+    events.advance(events.now());
+    EXPECT_EQ(counters.value("sge.messages_lost"), 1500U);
+}
+
 // --- Credits
 // -------------------------------------------------------------------------------------------------
 
