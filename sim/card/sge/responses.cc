@@ -138,10 +138,10 @@ Responses::Posted Responses::find_buffers(unsigned list, std::size_t length) {
     const std::uint32_t size = fl::size.get(c), entry_size = fl::entry_size(c);
     std::uint32_t index = fl::index(c), gen = fl::gen.get(c);
     buffers_.clear();
-    if (size == 0 || index >= size || entry_size == 0 || length > max_buffers * std::size_t{entry_size})
+    if (index >= size || entry_size == 0 || length > std::min<std::size_t>(max_buffers, size) * entry_size)
         return Posted::impossible;
     const std::size_t need = (length + entry_size - 1) / entry_size;
-    while (buffers_.size() < need && buffers_.size() < size) {
+    while (buffers_.size() < need) {
         // Read the generation first: the host has written the address before it.
         const std::uint64_t at = fl::base(c) + std::uint64_t{index} * hw::free_list_entry;
         std::uint32_t gen2 = 0;
@@ -159,7 +159,7 @@ Responses::Posted Responses::find_buffers(unsigned list, std::size_t length) {
             gen ^= 1;
         }
     }
-    return buffers_.size() == need ? Posted::done : Posted::impossible;
+    return Posted::done;
 }
 
 /// Writes @p pieces, concatenated, into buffers, and a response for each buffer.

@@ -482,6 +482,17 @@ TEST_F(SgeTest, OneReturnOfCreditsLosesALimitedNumberOfMessages) {
     EXPECT_EQ(counters.value("sge.messages_lost"), 1500U);
 }
 
+/// The 63 entries of a list were read for each message that needs 64, 3 ms in one event.
+TEST_F(SgeTest, AMessageThatItsFreeListCannotHoldIsLostAtOnce) {
+    ready();
+    FreeList tiny{host, 63, 2}; // the host has not added a buffer
+    context(hw::context_cmd::free_list | 0, tiny.context());
+    sge.post_cpl(0, Buffer(127, 0x23));
+    EXPECT_EQ(counters.value("sge.messages_lost"), 1U);
+    sge.post_cpl(0, Buffer(126, 0x23));
+    EXPECT_EQ(counters.value("sge.messages_lost"), 1U) << "this one waits for buffers";
+}
+
 // --- Credits
 // -------------------------------------------------------------------------------------------------
 
