@@ -11,8 +11,6 @@ constexpr std::uint16_t min_mss = 48;  // bounds the overhead that a peer's MSS 
 constexpr std::uint8_t max_scale = 14; // RFC 7323 2.3
 constexpr std::uint32_t max_cwnd = 1U << 30;
 constexpr Time min_tail_probe = 10 * millisecond;
-// Waiting data that is delivered at a time: it may have an FPDU in every 20 bytes.
-constexpr std::size_t drained_at_a_time = 64 << 10;
 
 } // namespace
 
@@ -459,7 +457,7 @@ void Connection::keep(Buffer&& data, bool push) {
     rcv_nxt_ += static_cast<std::uint32_t>(data.size());
     held_bytes_ += data.size();
     held_push_ |= push;
-    if (held_.empty() || held_.back().size() + data.size() > drained_at_a_time) {
+    if (held_.empty() || held_.back().size() + data.size() > Engine::drained_at_a_time) {
         held_blocks_ += data.capacity() + Fifo<Buffer>::place_cost;
         held_.push_back(std::move(data));
         return;
@@ -472,8 +470,12 @@ void Connection::keep(Buffer&& data, bool push) {
 
 /// Delivers a part of the data that waits. The remaining parts follow in events of their own.
 void Connection::drain() {
-    std::size_t left = drained_at_a_time;
-    while (!hold_ && left != 0 && !held_.empty() && !held_.front().empty()) {
+    bool drained = false;
+    while (!hold_ && !held_.empty() && !held_.front().empty()) {
+        std::size_t& left = engine_.drain_left();
+        if (left == 0)
+            break;
+        drained = true;
         // The owner may abort the connection meanwhile, which frees what is held. Empty: it calls drain().
         Buffer block = std::move(held_.front());
         const Bytes data = Bytes(block).subspan(front_done_, std::min(left, block.size() - front_done_));
@@ -497,7 +499,7 @@ void Connection::drain() {
         if (!done)
             held_.front() = std::move(block);
     }
-    if (left != drained_at_a_time)
+    if (drained)
         credit(0, false);
     if (!hold_ && !held_.empty())
         start(drain_timer_, 1); // the clock stands still during an event

@@ -163,9 +163,12 @@ public:
     bool input(Bytes packet, bool listening = true);
     /// Whether input() would consume @p packet.
     [[nodiscard]] bool claims(Bytes packet, bool listening = true) const;
-    /// Runs timers that are due, at most timers_at_a_time: next_deadline() may be due again.
+    /// Runs timers that are due, at most timers_at_a_time and until drained_at_a_time bytes are delivered:
+    /// next_deadline() may be due again.
     void advance();
     static constexpr unsigned timers_at_a_time = 256;
+    /// Waiting data of all connections that one event delivers: it may have an FPDU in every 20 bytes.
+    static constexpr std::size_t drained_at_a_time = 64 << 10;
     [[nodiscard]] std::optional<Time> next_deadline() const;
 
     /// @p ip 0: any local address. A specific address takes precedence over "any", and an older listener over
@@ -240,6 +243,7 @@ private:
     Connection& add(ConnId id, const FourTuple& tuple);
     void remove(Connection& c);
     void flush();
+    std::size_t& drain_left();
     [[nodiscard]] std::uint32_t choose_iss(const FourTuple& tuple) const;
 
     Sink& sink_;
@@ -248,6 +252,8 @@ private:
     Stats stats_;
     Memory memory_;
     TimerHeap timers_;
+    std::size_t drain_left_ = drained_at_a_time;
+    Time drain_left_at_ = 0;
     IdTable<std::unique_ptr<Connection>> by_id_;
     SipKey tuple_key_{};
     std::unordered_map<FourTuple, Connection*, TupleHash> by_tuple_{0, TupleHash{tuple_key_}};

@@ -369,6 +369,52 @@ TEST_F(TcpState, DataThatWaitsIsDeliveredInParts) {
     }
 }
 
+/// 256 connections that one request of the host released delivered 16 MiB in one event.
+TEST_F(TcpState, DataOfManyConnectionsIsDeliveredInParts) {
+    constexpr ConnId connections = 8;
+    constexpr std::uint32_t segments = 60, size = 1000;
+    std::map<ConnId, std::size_t> received;
+    std::size_t in_action = 0;
+    end.on_received = [&](ConnId id, Bytes data) {
+        received[id] += data.size();
+        in_action += data.size();
+    };
+    FourTuple tuple = a_to_b;
+    for (ConnId id = 1; id <= connections; ++id, ++tuple.local_port) {
+        const std::uint16_t to = tuple.local_port;
+        ASSERT_TRUE(end.engine.open(id, tuple, options));
+        send_segment({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 1000, .to = to});
+        end.engine.hold(id, true);
+        for (std::uint32_t n = 0; n < segments; ++n)
+            send_segment({.seq = 5001 + n * size, .ack = 1001, .data = std::string(size, 'x'), .to = to});
+        send_segment({.flags = flag_fin | flag_ack, .seq = 5001 + segments * size, .ack = 1001, .to = to});
+    }
+    ASSERT_EQ(in_action, 0U);
+    for (int again = 0; again < 2; ++again) // one that is released twice gets no more
+        for (ConnId id = 1; id <= connections; ++id) {
+            end.engine.hold(id, true);
+            end.engine.hold(id, false);
+        }
+    EXPECT_EQ(received.size(), 2U) << "all of the first one, the beginning of the second";
+    EXPECT_EQ(end.peer_closes, 1U);
+    unsigned actions = 0;
+    for (; in_action != 0; ++actions) {
+        EXPECT_LE(std::exchange(in_action, 0), (64U << 10) + size);
+        const auto next = end.engine.next_deadline();
+        if (!next)
+            break;
+        events.advance(std::max(events.now(), *next));
+        end.engine.advance();
+    }
+    EXPECT_EQ(actions, (connections * segments * size) >> 16);
+    for (ConnId id = 1; id <= connections; ++id) {
+        EXPECT_EQ(received[id], segments * size);
+        EXPECT_EQ(end.engine.view(id)->state, State::close_wait);
+    }
+    EXPECT_EQ(end.peer_closes, connections);
+    EXPECT_EQ(end.engine.memory().receiving, 0U);
+}
+
 TEST_F(TcpState, HeldDataAndFinWaitForRelease) {
     connect();
     end.engine.hold(conn, true);
