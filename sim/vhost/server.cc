@@ -20,8 +20,8 @@ spdlog::logger& log = logger("vhost");
 constexpr std::uint64_t features = feature_protocol_features | feature_version_1;
 constexpr std::uint64_t protocol_features = protocol_feature_reply_ack | protocol_feature_backend_request;
 
-/// Whether @p fd is the client's end of its own connection. With it in this process the client would not be
-/// missed when it has gone.
+/// Whether @p fd, a stream of AF_UNIX, is the client's end of its own connection. With it in this process the
+/// client would not be missed when it has gone.
 bool is_other_end(int connection, const Fd& fd) {
     sockaddr_un ours{}, its{};
     socklen_t our_size = sizeof ours, its_size = sizeof its;
@@ -141,7 +141,9 @@ int Server::handle(Message& message) {
         return take(message.body, wanted) && (wanted & ~offered) == 0 ? 0 : EINVAL;
     }
     case Request::set_backend_request_fd:
-        if (message.fds.size() != 1 || is_other_end(connection_->fd(), message.fds[0]))
+        // The poll of a file may ask the client's own FUSE server.
+        if (message.fds.size() != 1 || !is_unix_stream(message.fds[0]) ||
+            is_other_end(connection_->fd(), message.fds[0]))
             return EINVAL;
         close_backend_requests();
         backend_requests_ = std::move(message.fds[0]);

@@ -271,35 +271,68 @@ void stalling_file(int to_parent, const char* folder) {
     }
 }
 
+/// Its end, with that of its server, ends all that waits for it.
+class StallingFile {
+public:
+    StallingFile() {
+        int pair[2];
+        if (!mkdtemp(folder_) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+            return;
+        child_ = fork();
+        if (child_ == 0) {
+            setpgid(0, 0);
+            close(pair[0]);
+            stalling_file(pair[1], folder_);
+            _exit(1);
+        }
+        setpgid(child_, child_);
+        close(pair[1]);
+        const Fd from_child(pair[0]);
+        std::uint8_t byte = 0;
+        eventually([&] { return receive_with(from_child.get(), &byte, 1, files_) >= 0; });
+    }
+    ~StallingFile() {
+        if (child_ > 0) {
+            kill(-child_, SIGKILL);
+            waitpid(child_, nullptr, 0);
+        }
+        std::filesystem::remove(folder_);
+    }
+    StallingFile(const StallingFile&) = delete;
+    StallingFile& operator=(const StallingFile&) = delete;
+    /// -1: this process may not mount a FUSE file system.
+    [[nodiscard]] int fd() const { return files_.size() == 1 ? files_[0].get() : -1; }
+
+private:
+    char folder_[32] = "/tmp/t3sim-fuse-XXXXXX";
+    pid_t child_ = 0;
+    std::vector<Fd> files_;
+};
+
 TEST_F(StallingDescriptor, AFileOfTheClientsOwnServer) {
-    char folder[] = "/tmp/t3sim-fuse-XXXXXX";
-    ASSERT_NE(mkdtemp(folder), nullptr);
+    const StallingFile file;
+    if (file.fd() < 0)
+        GTEST_SKIP() << "this process may not mount a FUSE file system";
+    send(file.fd());
+    expect_that_the_neighbour_is_served();
+}
+
+/// The server of a file also decides when a poll of it ends.
+TEST_F(StallingDescriptor, AFileAsAChannelForRequests) {
+    const StallingFile file;
+    if (file.fd() < 0)
+        GTEST_SKIP() << "this process may not mount a FUSE file system";
+    vhost::Server other{loop};
+    other.attach(device);
     int pair[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    const pid_t child = fork();
-    if (child == 0) {
-        setpgid(0, 0);
-        close(pair[0]);
-        stalling_file(pair[1], folder);
-        _exit(1);
-    }
-    setpgid(child, child);
-    close(pair[1]);
-    const Fd from_child(pair[0]);
-    std::uint8_t byte = 0;
-    std::vector<Fd> files;
-    ssize_t n = -1;
-    eventually([&] { return (n = receive_with(from_child.get(), &byte, 1, files)) >= 0; });
-    if (n == 1 && files.size() == 1) {
-        send(files[0].get());
-        expect_that_the_neighbour_is_served();
-    }
-    // The end of its server ends all that waits.
-    kill(-child, SIGKILL);
-    waitpid(child, nullptr, 0);
-    std::filesystem::remove(folder);
-    if (files.size() != 1)
-        GTEST_SKIP() << "this process may not mount a FUSE file system";
+    client.reset(pair[0]);
+    other.adopt(Fd(pair[1]));
+    const vhost::Header header{.request = static_cast<std::uint32_t>(vhost::Request::set_backend_request_fd),
+                               .flags = vhost::version,
+                               .size = 0};
+    ASSERT_TRUE(send_with(client, raw(header), {file.fd()}));
+    expect_that_the_neighbour_is_served();
 }
 
 } // namespace

@@ -224,7 +224,7 @@ TEST_F(VhostTest, OffersTheFeaturesThatItHas) {
 
 TEST_F(VhostTest, TheChannelForRequestsOfTheServerStaysOpen) {
     int ends[2];
-    ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     const Fd ours(ends[0]);
     call(Request::set_backend_request_fd, {}, 0, {ends[1]});
     close(ends[1]);
@@ -235,6 +235,21 @@ TEST_F(VhostTest, TheChannelForRequestsOfTheServerStaysOpen) {
     EXPECT_TRUE(eventually([&] { return read(ours.get(), &c, 1) == 0; }));
     connect();
     call(Request::set_backend_request_fd, {}, EINVAL);
+}
+
+/// A poll, or a request for the address of the peer, may wait for the client.
+TEST_F(VhostTest, TheChannelForRequestsOfTheServerIsAStreamOfUnix) {
+    int pipes[2], datagrams[2];
+    ASSERT_EQ(pipe2(pipes, O_CLOEXEC), 0);
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, datagrams), 0);
+    const std::array<Fd, 6> others{Fd(pipes[0]),
+                                   Fd(pipes[1]),
+                                   Fd(datagrams[0]),
+                                   Fd(datagrams[1]),
+                                   Fd(epoll_create1(EPOLL_CLOEXEC)),
+                                   Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
+    for (const Fd& other : others)
+        call(Request::set_backend_request_fd, {}, EINVAL, {other.get()});
 }
 
 /// Otherwise its end would stay open when the client has gone, and no other could come.
