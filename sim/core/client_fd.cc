@@ -143,10 +143,4 @@ void Signals::release(SharedEventfd eventfd) {
         worker_.run([eventfd = std::move(eventfd)] {});
 }
 
-void clear_eventfd(const Fd& eventfd) {
-    std::uint64_t count;
-    iovec to{&count, sizeof count};
-    [[maybe_unused]] const ssize_t n = preadv2(eventfd.get(), &to, 1, -1, RWF_NOWAIT);
-}
-
 } // namespace t3sim

@@ -49,7 +49,4 @@ private:
     bool slow_ = false;
 };
 
-/// Does not block either.
-void clear_eventfd(const Fd& eventfd);
-
 } // namespace t3sim
