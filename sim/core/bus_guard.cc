@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "sim/core/bus_guard.hh"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <iterator>
@@ -8,7 +9,6 @@
 #include <mutex>
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 namespace t3sim {
 namespace {
@@ -27,7 +27,9 @@ std::map<std::uintptr_t, Mapping>& mappings() {
     static auto* m = new std::map<std::uintptr_t, Mapping>;
     return *m;
 }
-std::uintptr_t page_size = 4096;
+// At most so much is replaced at a time, because Linux removes all pages that are there, and a client may
+// have millions. Linux replaces complete pages only, and this is the largest one (dma_table.cc).
+constexpr std::uintptr_t piece = 2 << 20;
 
 bool put_zeroes(std::uintptr_t from, std::uintptr_t to) {
     void* const at = reinterpret_cast<void*>(from); // NOLINT(performance-no-int-to-ptr)
@@ -41,10 +43,11 @@ void on_sigbus(int, siginfo_t* info, void*) {
     if (auto it = mappings().upper_bound(at); it != mappings().begin()) {
         const std::uintptr_t start = std::prev(it)->first;
         const auto [size, lost] = std::prev(it)->second;
-        // Replaces all pages from the first lost one on, which adds only one mapping to the process. If the
+        const std::uintptr_t from = at & ~(piece - 1);
+        // A piece adds up to two mappings to the process, and no transfer starts after the first loss. If the
         // process has no mapping left, replaces the complete range, which adds none.
-        if (at - start < size &&
-            (put_zeroes(at & ~(page_size - 1), start + size) || put_zeroes(start, start + size))) {
+        if (at - start < size && (put_zeroes(std::max(start, from), std::min(start + size, from + piece)) ||
+                                  put_zeroes(start, start + size))) {
             *lost = true;
             return;
         }
@@ -58,7 +61,6 @@ void on_sigbus(int, siginfo_t* info, void*) {
 void guard_mapping(void* start, std::size_t size, std::atomic<bool>& lost) {
     const std::lock_guard lock(mappings_lock());
     if (mappings().empty()) {
-        page_size = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
         struct sigaction action {};
         action.sa_sigaction = on_sigbus;
         action.sa_flags = SA_SIGINFO;

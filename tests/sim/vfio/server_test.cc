@@ -400,6 +400,29 @@ TEST_F(ServerTest, AClientThatShrinksItsFileIsDropped) {
     negotiate();
 }
 
+/// The replacement of all of them took longer than other cards may wait.
+TEST_F(ServerTest, OnlySomeOfTheLostPagesAreReplaced) {
+    negotiate();
+    set_command(0x0006);
+    constexpr std::uint64_t size = 64 << 20, piece = 2 << 20;
+    const Fd file = memory_file(size);
+    map(0, size, file);
+    ASSERT_EQ(ftruncate(file.get(), 0), 0);
+    Buffer data(8192);
+    EXPECT_FALSE(
+        server.dma_write(5 * piece - 4096, data)); // the end of a piece, and the start of another one
+    std::ifstream maps("/proc/self/maps");
+    std::uint64_t left = 0;
+    for (std::string line; std::getline(maps, line);)
+        if (line.find("/memfd:guest") != std::string::npos)
+            left +=
+                std::stoull(line.substr(line.find('-') + 1), nullptr, 16) - std::stoull(line, nullptr, 16);
+    EXPECT_GE(left, size - 2 * piece);
+    EXPECT_LT(left, size);
+    EXPECT_TRUE(hung_up());
+    EXPECT_TRUE(guests_have_mappings(0));
+}
+
 /// Linux refuses to remove or replace a part of a huge page.
 TEST_F(ServerTest, AFileOfHugePagesMayEndInsideAPage) {
     constexpr std::uint64_t huge = 2 << 20, rest = 4096;
