@@ -6,7 +6,6 @@
 #include <csignal>
 #include <deque>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -18,7 +17,6 @@ struct Worker::State {
     std::deque<std::function<void()>> tasks;
     std::atomic<std::size_t> unfinished = 0;
     std::function<void()> idle;
-    bool started = false;
     bool ends = false;
 
     void finished() {
@@ -43,7 +41,19 @@ struct Worker::State {
     }
 };
 
-Worker::Worker() : state_(std::make_shared<State>()) {}
+Worker::Worker() : state_(std::make_shared<State>()) {
+    // Signals are for the main thread.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+        std::thread([state = state_] { state->execute(); }).detach();
+    } catch (...) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
 
 Worker::~Worker() {
     const std::lock_guard lock(state_->lock);
@@ -54,23 +64,7 @@ Worker::~Worker() {
 
 void Worker::run(std::function<void()> task) {
     const std::lock_guard lock(state_->lock);
-    if (!state_->started) {
-        // Signals are for the main thread.
-        sigset_t all, before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        try {
-            std::thread([state = state_] { state->execute(); }).detach();
-            state_->started = true;
-        } catch (const std::system_error&) { // the process may have no more threads
-        }
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    }
     ++state_->unfinished;
-    if (!state_->started) {
-        task();
-        return state_->finished();
-    }
     state_->tasks.push_back(std::move(task));
     state_->changed.notify_one();
 }

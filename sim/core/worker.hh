@@ -17,13 +17,14 @@ namespace t3sim {
 
 class Worker {
 public:
+    /// Starts the thread: later the process may have no more. Throws std::system_error.
     Worker();
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
     /// Does not wait for tasks. They are still executed, unless the program ends.
     ~Worker();
 
-    /// Executes @p task after all earlier ones. The first task starts the thread.
+    /// Executes @p task after all earlier ones.
     void run(std::function<void()> task);
     void close(Fd fd);
     void close(std::vector<Fd> fds);

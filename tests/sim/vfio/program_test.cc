@@ -506,8 +506,8 @@ TEST_F(Program, CommandsReachBusyAndIdleCardsInAllThreads) {
         };
         wait_for_frames(0);
         wait_for_frames(1);
-        // It is ready before its threads have started, which the reply to a command shows. One more closes
-        // the sockets of earlier commands.
+        // It is ready before its threads have started, which the reply to a command shows. Each of its six
+        // sockets has a worker.
         const auto tasks = fs::directory_iterator("/proc/" + std::to_string(child) + "/task");
         EXPECT_EQ(std::distance(begin(tasks), end(tasks)), threads[0] == '1' ? 2 : threads[0] == '2' ? 4 : 5);
         for (const char* card : {"a", "b", "c"}) {
