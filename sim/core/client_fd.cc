@@ -64,6 +64,18 @@ Notifier& notifier() {
     return of_this_thread;
 }
 
+void write_one(const Eventfd& to) {
+    const std::uint64_t one = 1;
+    if (to.is_socket) {
+        send(to.fd.get(), &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL);
+        return;
+    }
+    // A container may refuse asynchronous requests, and other processes may use up those of the machine. Then
+    // a client that clears the flag now makes the write to its full counter wait.
+    set_nonblocking(to.fd);
+    [[maybe_unused]] const ssize_t n = ::write(to.fd.get(), &one, sizeof one);
+}
+
 constexpr std::int64_t longest_signal = 1'000'000;
 
 /// Of processor time, so that a busy machine does not matter.
@@ -119,22 +131,20 @@ void Signals::prepare() {
 void Signals::signal(const SharedEventfd& eventfd) {
     if (!slow_) {
         const std::int64_t began = nanoseconds();
-        const bool done = notifier().signal(eventfd->fd.get());
+        const bool done = eventfd->is_socket || notifier().signal(eventfd->fd.get());
+        if (eventfd->is_socket)
+            write_one(*eventfd);
         slow_ = nanoseconds() - began > longest_signal;
         if (slow_)
-            logger("irq").warn("a signal of an eventfd took more than 1 ms: the worker signals from now on");
+            logger("irq").warn("a signal of a client took more than 1 ms: the worker signals from now on");
         if (done)
             return;
     }
     if (eventfd->waits.exchange(true))
         return;
-    // A container may refuse asynchronous requests, and other processes may use up those of the machine. Then
-    // a client that clears the flag now makes the write to its full counter wait.
     worker_.run([eventfd] {
         eventfd->waits = false;
-        set_nonblocking(eventfd->fd);
-        const std::uint64_t one = 1;
-        [[maybe_unused]] const ssize_t n = ::write(eventfd->fd.get(), &one, sizeof one);
+        write_one(*eventfd);
     });
 }
 

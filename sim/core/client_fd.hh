@@ -23,22 +23,24 @@ ssize_t receive_with(int socket, void* to, std::size_t size, std::vector<Fd>& fd
 bool is_unix_stream(const Fd& fd);
 bool is_socket(const Fd& fd);
 
-/// An eventfd that this process signals. Its last close may take long, too: Signals::release().
+/// An eventfd that this process signals, or a stream of AF_UNIX: User Mode Linux has no SIGIO of an eventfd.
+/// Its last close may take long, too: Signals::release().
 struct Eventfd {
-    explicit Eventfd(Fd&& eventfd) : fd(std::move(eventfd)) {}
+    explicit Eventfd(Fd&& eventfd, bool socket = false) : fd(std::move(eventfd)), is_socket(socket) {}
     Fd fd;
+    const bool is_socket;
     std::atomic<bool> waits = false; ///< for the worker
 };
 using SharedEventfd = std::shared_ptr<Eventfd>;
 
-/// The signals of one server. A client decides what they cost: Linux wakes all that wait for an eventfd, and
+/// The signals of one server. A client decides what they cost: Linux wakes all that wait for it, and
 /// a client can let 100,000 instances of epoll wait. After the first one that takes too long the worker
 /// signals, which delays only this server's clients.
 class Signals {
 public:
     explicit Signals(Worker& worker) : worker_(worker) {}
-    /// Adds one, or nothing to a counter at its limit. Does not block, also if the client has cleared
-    /// O_NONBLOCK.
+    /// Adds one, or nothing to a counter at its limit or a full socket. Does not block, also if the client
+    /// has cleared O_NONBLOCK.
     void signal(const SharedEventfd& eventfd);
     void release(SharedEventfd eventfd);
     /// Of this thread: makes now what the first signal would make.

@@ -244,8 +244,7 @@ int Server::set_vring_descriptor(Message& message, Request request) {
         if (socket ? is_other_end(connection_->fd(), fd) : !usable_eventfd(fd))
             return EINVAL;
         close_call(queue);
-        queue.call = std::make_shared<Eventfd>(std::move(fd));
-        queue.call_is_socket = socket;
+        queue.call = std::make_shared<Eventfd>(std::move(fd), socket);
         if (socket)
             queue.call_watch = loop_.watch(queue.call->fd.get(), EPOLLIN,
                                            [this, index](std::uint32_t) { close_call(queues_[index]); });
@@ -377,12 +376,8 @@ void Server::access_bar(const PcidevMessage& request, Bytes data) {
 // ---- interrupts
 
 void Server::interrupt(Queue& queue) {
-    if (!queue.call || !queue.ring.wants_interrupt())
-        return;
-    if (!queue.call_is_socket)
-        return signals_.signal(queue.call);
-    const std::uint64_t one = 1; // a full one has enough for the guest
-    ::send(queue.call->fd.get(), &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (queue.call && queue.ring.wants_interrupt())
+        signals_.signal(queue.call);
 }
 
 void Server::refresh_command() {

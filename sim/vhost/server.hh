@@ -32,7 +32,6 @@ private:
         Virtqueue ring;
         SharedEventfd call; ///< how the guest is interrupted
         EventLoop::Watch call_watch = 0;
-        bool call_is_socket = false; ///< User Mode Linux has no SIGIO of an eventfd
         Fd kick;
         EventLoop::Watch watch = 0;
         bool enabled = false;

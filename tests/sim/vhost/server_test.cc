@@ -303,6 +303,29 @@ TEST_F(VhostTest, AKickIsNotRead) {
     }
 }
 
+TEST_F(VhostTest, OnlyTheFirstInterruptThatTakesLongDelaysOthers) {
+    start();
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    const Fd reader(ends[0]), writer(ends[1]);
+    call(Request::set_vring_call, raw(std::uint64_t{interrupt_queue}), 0, {writer.get()});
+    enable_interrupts(3, 77);
+    test::Waiters waiters(reader);
+    const auto raise = [&](std::uint16_t buffer) {
+        give_buffer(buffer);
+        waiters.wait_again();
+        test::Effort effort;
+        server.raise_irq(3);
+        effort.action_ends();
+        std::uint64_t one = 0;
+        EXPECT_TRUE(eventually([&] { return read(reader.get(), &one, sizeof one) == sizeof one; }));
+        return effort.longest_action();
+    };
+    EXPECT_GT(raise(0), 1'500'000U);
+    for (std::uint16_t i = 1; i < 4; ++i)
+        EXPECT_LT(raise(i), 1'000'000U * test::Effort::slowness);
+}
+
 TEST_F(VhostTest, ReadsAndWritesConfigSpaceAndBars) {
     start();
     EXPECT_EQ(read_from<std::uint32_t>(Operation::config_read, 0, 0), 0x00361425U);
