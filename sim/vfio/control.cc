@@ -37,7 +37,8 @@ struct Context {
     EventLoop& loop;
     Rig& rig;
     std::string command;
-    json from; ///< of the request: where a part of a table begins
+    std::string card; ///< where a part of a table begins; empty: at the start
+    std::uint32_t number = 0;
     json next; ///< of the reply: where the next part begins
 };
 
@@ -269,16 +270,7 @@ json guess(Context& context, const Arguments& arguments) {
 json table(Context& context, const Arguments& arguments) {
     if (!arguments.empty())
         (void)find_card(context, arguments[0]);
-    std::string card;
-    std::uint32_t number = 0;
-    if (!context.from.is_null()) {
-        if (!context.from.is_object() || !context.from.contains("card") ||
-            !context.from["card"].is_string() || !context.from.contains("number") ||
-            !context.from["number"].is_number_unsigned())
-            throw Refused(R"("from" must be the "next" of the reply before)");
-        card = context.from["card"];
-        number = context.from["number"];
-    }
+    const std::string& card = context.card;
     // A part has cards of one component.
     std::vector<NamedCard> cards;
     std::string next_card;
@@ -295,7 +287,7 @@ json table(Context& context, const Arguments& arguments) {
         cards.push_back({name, slot.card.get()});
     }
     TablePart part;
-    context.rig.on(component, [&] { part = table_part(context.command, cards, card, number); });
+    context.rig.on(component, [&] { part = table_part(context.command, cards, card, context.number); });
     if (part.card.empty())
         part.card = next_card;
     if (!part.card.empty())
@@ -369,14 +361,23 @@ json help(Context&, const Arguments&) {
 }
 
 json dispatch(Context& context, const std::string& line) {
-    const json request = json::parse(line, nullptr, false);
+    // A Json, which keeps the order of keys, compares each new one with all earlier ones.
+    const auto request = nlohmann::json::parse(line, nullptr, false);
     if (!request.is_object() || !request.contains("command") || !request["command"].is_string())
         throw Refused(R"(expected one JSON object such as {"command": "wire", "args": ["down", "a.0-b.0"]})");
     if (request.contains("version") &&
         (!request["version"].is_number_unsigned() || request["version"] > Control::version))
         throw Refused(fmt::format("this t3sim speaks version {} of the protocol", Control::version));
-    if (request.contains("from"))
-        context.from = request["from"];
+    if (request.contains("from")) {
+        // Only its members are copied. A copy of arrays in each other, of which a line may have 32,000, would
+        // need the stack for each.
+        const auto& from = request["from"];
+        if (!from.is_object() || !from.contains("card") || !from["card"].is_string() ||
+            !from.contains("number") || !from["number"].is_number_unsigned())
+            throw Refused(R"("from" must be the "next" of the reply before)");
+        context.card = from["card"];
+        context.number = from["number"];
+    }
     Arguments arguments;
     if (request.contains("args")) {
         if (!request["args"].is_array())
@@ -412,7 +413,7 @@ Control::~Control() {
 }
 
 std::string Control::handle_line(const std::string& line) {
-    Context context{loop_, rig_, {}, {}, {}};
+    Context context{loop_, rig_, {}, {}, 0, {}};
     json reply{{"version", version}};
     try {
         json result = dispatch(context, line);
