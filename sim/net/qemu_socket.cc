@@ -36,8 +36,13 @@ QemuSocket::~QemuSocket() {
 }
 
 void QemuSocket::accept(Fd socket) {
-    watch_ = loop_.watch(socket.get(), EPOLLIN, [this](std::uint32_t events) { ready(events); });
     socket_ = std::move(socket);
+    try {
+        watch_ = loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t events) { ready(events); });
+    } catch (...) {
+        hang_up(" at once"); // by the worker, as it may have sent descriptors
+        throw;
+    }
     listener_.pause(true);
     log.debug("{}: QEMU connected", path_);
 }

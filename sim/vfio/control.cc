@@ -436,16 +436,16 @@ void Control::accept(Fd socket) {
     }
     listener_.pause(worker_.is_behind()); // until it is idle
     const auto client = clients_.emplace(clients_.end());
+    client->socket = std::move(socket);
     try {
-        client->watch = loop_.watch(socket.get(), EPOLLIN, [this, client](std::uint32_t events) {
+        client->watch = loop_.watch(client->socket.get(), EPOLLIN, [this, client](std::uint32_t events) {
             if (!ready(*client, events))
                 drop(client);
         });
     } catch (...) {
-        clients_.erase(client);
+        drop(client); // by the worker, as it may have sent descriptors
         throw;
     }
-    client->socket = std::move(socket);
 }
 
 void Control::drop(std::list<Client>::iterator client) {
