@@ -14,13 +14,19 @@
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
+#include "sim/core/log.hh"
+
 namespace t3sim {
 namespace {
 
-Time monotonic() {
+Time time_of(clockid_t clock) {
     timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return static_cast<Time>(now.tv_sec) * 1'000'000'000 + static_cast<Time>(now.tv_nsec);
+}
+
+Time monotonic() {
+    return time_of(CLOCK_MONOTONIC);
 }
 
 [[noreturn]] void fail(const char* what) {
@@ -39,34 +45,42 @@ EventLoop::EventLoop(std::optional<Time> start)
         fail("timerfd_create");
     if (!wake_)
         fail("eventfd");
-    watch(timer_.get(), EPOLLIN, [this](std::uint32_t) {
-        std::uint64_t expirations;
-        [[maybe_unused]] const auto n = ::read(timer_.get(), &expirations, sizeof expirations);
-        armed_ = 0;
-    });
-    watch(wake_.get(), EPOLLIN, [this](std::uint32_t) { run_posted(); });
+    watch(
+        timer_.get(), EPOLLIN,
+        [this](std::uint32_t) {
+            std::uint64_t expirations;
+            [[maybe_unused]] const auto n = ::read(timer_.get(), &expirations, sizeof expirations);
+            armed_ = 0;
+        },
+        nullptr);
+    watch(
+        wake_.get(), EPOLLIN, [this](std::uint32_t) { run_posted(); }, nullptr);
 }
 
-EventLoop::Watch EventLoop::watch(int fd, std::uint32_t events, Handler handler) {
+EventLoop::Watch EventLoop::watch(int fd, std::uint32_t events, Handler handler, SharedShare share) {
     const Watch id = ++last_watch_;
-    epoll_event event{};
-    event.events = events;
-    event.data.u64 = id;
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
-        fail("epoll_ctl");
-    entries_.emplace(id, std::make_shared<Entry>(Entry{fd, std::move(handler)}));
+    const auto entry = std::make_shared<Entry>(Entry{fd, events, std::move(handler), std::move(share)});
+    poll_for(EPOLL_CTL_ADD, id, *entry);
+    entries_.emplace(id, entry);
     return id;
+}
+
+void EventLoop::poll_for(int operation, Watch watch, const Entry& entry) {
+    epoll_event event{};
+    // While it rests, epoll reports only an end of the connection, and that once. A removal could not be
+    // undone without memory, and takes the lock that a client holds while it wakes others.
+    event.events = entry.share && entry.share->rests ? EPOLLET : entry.events;
+    event.data.u64 = watch;
+    if (epoll_ctl(epoll_.get(), operation, entry.fd, &event) != 0)
+        fail("epoll_ctl");
 }
 
 void EventLoop::change(Watch watch, std::uint32_t events) {
     const auto it = entries_.find(watch);
     if (it == entries_.end())
         return;
-    epoll_event event{};
-    event.events = events;
-    event.data.u64 = watch;
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, it->second->fd, &event) != 0)
-        fail("epoll_ctl");
+    it->second->events = events;
+    poll_for(EPOLL_CTL_MOD, watch, *it->second);
 }
 
 void EventLoop::unwatch(Watch watch) {
@@ -179,6 +193,35 @@ void EventLoop::call_here(const std::function<void()>& task) {
     arm_timer();
 }
 
+void EventLoop::charge(const SharedShare& share, const std::function<void()>& work) {
+    if (!share)
+        return work();
+    const Time began = monotonic();
+    const bool measured = began < share->measured_until;
+    const Time used = measured ? time_of(CLOCK_THREAD_CPUTIME_ID) : 0;
+    work();
+    if (monotonic() - began > long_time)
+        took_long(share, measured ? time_of(CLOCK_THREAD_CPUTIME_ID) - used : 0);
+}
+
+void EventLoop::took_long(const SharedShare& share, Time processor_time) {
+    const Time now = monotonic(), end = now + (processor_time > long_time ? rest_factor * processor_time : 0);
+    share->measured_until = end + measured_time;
+    if (end == now)
+        return;
+    logger("loop").debug("a handler took {} us of processor time: its client rests", processor_time / 1000);
+    queue_.cancel(share->end);
+    share->end = queue_.at(end - start_, [this, share] { rest(share, false); });
+    rest(share, true);
+}
+
+void EventLoop::rest(const SharedShare& share, bool rests) {
+    share->rests = rests;
+    for (const auto& [watch, entry] : entries_)
+        if (entry->share == share)
+            poll_for(EPOLL_CTL_MOD, watch, *entry);
+}
+
 void EventLoop::run_once(int timeout_ms) {
     // An event that was scheduled outside of the loop may already be due.
     if (!more_is_due_)
@@ -198,10 +241,12 @@ void EventLoop::run_once(int timeout_ms) {
             continue;
         // Holds a reference: the handler may remove its own entry.
         const auto entry = it->second;
+        if (entry->share && entry->share->rests)
+            continue;
         const Time now = monotonic();
         queue_.run_due(now - start_, [] { return false; }); // only advances the time
         begin_turn(now);
-        entry->handler(event.events);
+        charge(entry->share, [&] { entry->handler(event.events); });
     }
     advance();
 }

@@ -8,6 +8,9 @@
 // descriptor's handler has the same budget. So every descriptor is served after a few budgets, no matter how
 // many events are due and how many new ones they schedule. Turns are shorter while a peer sends one request
 // after the other and waits for each response: each request waits for a turn.
+//
+// A client decides what an access to its descriptors costs: Linux wakes all that wait for the other end, and
+// a client can let 100,000 instances of epoll wait. So one whose handlers take long has to rest: see Share.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +36,18 @@ public:
     /// Identifies one watched descriptor; 0: none.
     using Watch = std::uint64_t;
 
+    /// What the descriptors of one client have together, and those of its successors. After a handler of one
+    /// has taken more than long_time of processor time, none is handled until rest_factor times this time has
+    /// passed. That clock is slow, and the other one counts what a busy machine takes. So processor time is
+    /// measured only in measured_time after a handler that was long by the other one.
+    struct Share {
+        bool rests = false;
+        Time measured_until = 0; ///< CLOCK_MONOTONIC
+        EventQueue::Id end;      ///< of the rest
+    };
+    using SharedShare = std::shared_ptr<Share>;
+    static constexpr Time long_time = 1'000'000, rest_factor = 20, measured_time = 1'000'000'000;
+
     /// Budget of the events of one turn, and of one handler.
     static constexpr Time turn_time = 50'000;
     static constexpr unsigned turn_events = 1024;
@@ -48,8 +63,8 @@ public:
     [[nodiscard]] EventQueue& queue() { return queue_; }
 
     /// Calls @p handler while one of @p events (EPOLLIN, EPOLLOUT) holds. Level triggered. @p fd must stay
-    /// open until unwatch().
-    Watch watch(int fd, std::uint32_t events, Handler handler);
+    /// open until unwatch(). Without a @p share it never rests.
+    Watch watch(int fd, std::uint32_t events, Handler handler, SharedShare share = std::make_shared<Share>());
     void change(Watch watch, std::uint32_t events);
     /// The handler is never called again, even if its descriptor is already ready. Handlers may remove
     /// themselves and others.
@@ -70,6 +85,9 @@ public:
     /// handler of another loop of this thread; and while no thread runs the loop.
     void call_here(const std::function<void()>& task);
 
+    /// Runs @p work now, as a handler of a descriptor of @p share. For events of a client.
+    void charge(const SharedShare& share, const std::function<void()>& work);
+
     /// CLOCK_MONOTONIC when the time of the queue was 0.
     [[nodiscard]] Time start() const { return start_; }
     /// Runs one turn. Waits for at most @p timeout_ms (-1: without limit) if no event is due.
@@ -83,7 +101,9 @@ public:
 private:
     struct Entry {
         int fd;
+        std::uint32_t events;
         Handler handler;
+        SharedShare share;
     };
     /// What the loops of one thread share.
     struct Turns {
@@ -91,6 +111,9 @@ private:
         Time short_until = 0; ///< CLOCK_MONOTONIC: until then turns are short
     };
 
+    void poll_for(int operation, Watch watch, const Entry& entry);
+    void took_long(const SharedShare& share, Time processor_time);
+    void rest(const SharedShare& share, bool rests);
     void run_posted();
     void advance();
     void begin_turn(Time now);

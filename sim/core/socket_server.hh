@@ -32,7 +32,8 @@ public:
         connection_ = std::make_unique<Connection>(std::move(socket), worker_);
         for_client([&] {
             admit(false); // the next client waits until this one has disconnected
-            watch_ = loop_.watch(connection_->fd(), EPOLLIN, [this](std::uint32_t events) { ready(events); });
+            watch_ = loop_.watch(
+                connection_->fd(), EPOLLIN, [this](std::uint32_t events) { ready(events); }, share_);
             log_.debug("client connected");
         });
     }
@@ -47,7 +48,8 @@ protected:
         worker_.on_idle(loop, [this] { worker_is_idle(); });
         if (path.empty())
             return;
-        listener_ = std::make_unique<Listener>(loop, path, [this](Fd socket) { adopt(std::move(socket)); });
+        listener_ = std::make_unique<Listener>(
+            loop, path, [this](Fd socket) { adopt(std::move(socket)); }, share_);
         admit(false);
     }
     ~SocketServer() override {
@@ -82,7 +84,7 @@ protected:
     }
     void fail(const char* why) override {
         loop_.queue().cancel(failing_);
-        failing_ = loop_.queue().after(0, [this, why] { disconnect(why); });
+        failing_ = later([this, why] { disconnect(why); });
     }
     /// Executes what a client asks for. Whatever fails ends only its connection.
     template <typename F> void for_client(F&& f) {
@@ -92,6 +94,10 @@ protected:
             if (connection_)
                 disconnect(e.what());
         }
+    }
+    /// The same in an event, for work that the client has caused.
+    template <typename F> EventQueue::Id later(F f) {
+        return loop_.queue().after(0, [this, f] { loop_.charge(share_, [&] { for_client(f); }); });
     }
     /// Reads from the socket. True: connection_->message() is complete. If the client is gone, the connection
     /// has ended.
@@ -122,6 +128,7 @@ protected:
     EventLoop& loop_;
     std::unique_ptr<Connection> connection_;
     Buffer reply_;
+    const EventLoop::SharedShare share_ = std::make_shared<EventLoop::Share>(); ///< of all clients
 
 private:
     void ready(std::uint32_t events) {

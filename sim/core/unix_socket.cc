@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -41,7 +42,7 @@ Fd connect_unix(const std::string& path) {
     return socket;
 }
 
-Listener::Listener(EventLoop& loop, std::string path, Accepted accepted)
+Listener::Listener(EventLoop& loop, std::string path, Accepted accepted, EventLoop::SharedShare share)
     : loop_(loop), path_(std::move(path)), accepted_(std::move(accepted)),
       retry_(loop.queue(), [this] { pause(paused_); }) {
     sockaddr_un address{};
@@ -61,7 +62,8 @@ Listener::Listener(EventLoop& loop, std::string path, Accepted accepted)
         ::listen(socket_.get(), 4) != 0)
         throw std::runtime_error(fmt::format("cannot listen at '{}': {}{}", path_, std::strerror(errno),
                                              errno == ENOENT ? "; its folder must exist" : ""));
-    watch_ = loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
+    watch_ = loop_.watch(
+        socket_.get(), EPOLLIN, [this](std::uint32_t) { accept(); }, std::move(share));
 }
 
 void Listener::accept() {

@@ -15,8 +15,9 @@ class Listener {
 public:
     using Accepted = std::function<void(Fd socket)>;
 
-    /// Throws std::runtime_error with a complete sentence.
-    Listener(EventLoop& loop, std::string path, Accepted accepted);
+    /// Throws std::runtime_error with a complete sentence. @p share: that of its clients.
+    Listener(EventLoop& loop, std::string path, Accepted accepted,
+             EventLoop::SharedShare share = std::make_shared<EventLoop::Share>());
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;
     ~Listener();

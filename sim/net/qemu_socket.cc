@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "sim/net/qemu_socket.hh"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -27,7 +26,8 @@ constexpr std::size_t max_queue = 1 << 20;
 
 QemuSocket::QemuSocket(EventLoop& loop, Link& link, const std::string& path)
     : loop_(loop), link_(link), path_(path),
-      listener_(loop, path, [this](Fd socket) { accept(std::move(socket)); }) {
+      listener_(
+          loop, path, [this](Fd socket) { accept(std::move(socket)); }, share_) {
     worker_.on_idle(loop, [this] { listener_.pause(static_cast<bool>(socket_)); });
 }
 
@@ -38,7 +38,8 @@ QemuSocket::~QemuSocket() {
 void QemuSocket::accept(Fd socket) {
     socket_ = std::move(socket);
     try {
-        watch_ = loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t events) { ready(events); });
+        watch_ = loop_.watch(
+            socket_.get(), EPOLLIN, [this](std::uint32_t events) { ready(events); }, share_);
     } catch (...) {
         hang_up(" at once"); // by the worker, as it may have sent descriptors
         throw;
@@ -133,12 +134,18 @@ void QemuSocket::frame_in(Bytes frame) {
     msghdr msg{};
     msg.msg_iov = vec;
     msg.msg_iovlen = 2;
-    const ssize_t n = sendmsg(socket_.get(), &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n < 0 && errno != EAGAIN && errno != EINTR) { // ready() detects a lost connection
+    ssize_t n = 0;
+    if (!share_->rests)
+        loop_.charge(share_, [&] {
+            n = sendmsg(socket_.get(), &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+            if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                n = 0;
+        });
+    if (n < 0) { // ready() detects a lost connection
         dropped_++;
         return;
     }
-    if (const auto sent = static_cast<std::size_t>(std::max<ssize_t>(n, 0)); sent < prefix + frame.size()) {
+    if (const auto sent = static_cast<std::size_t>(n); sent < prefix + frame.size()) {
         output_.reserve(max_queue); // a vector that grows by itself has twice as much
         if (sent < prefix)
             output_.assign(length.begin() + static_cast<std::ptrdiff_t>(sent), length.end());

@@ -48,6 +48,7 @@ private:
     Buffer output_;     ///< not yet accepted by the socket; may begin in the middle of a frame
     bool full_ = false; ///< the link is full: the socket is not read
     std::uint64_t dropped_ = 0;
+    const EventLoop::SharedShare share_ = std::make_shared<EventLoop::Share>(); ///< of all QEMUs
     Listener listener_;
 };
 

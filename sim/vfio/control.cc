@@ -403,7 +403,8 @@ json dispatch(Context& context, const std::string& line) {
 } // namespace
 
 Control::Control(EventLoop& loop, Rig& rig, const std::string& path)
-    : loop_(loop), rig_(rig), listener_(loop, path, [this](Fd socket) { accept(std::move(socket)); }) {
+    : loop_(loop), rig_(rig), listener_(
+                                  loop, path, [this](Fd socket) { accept(std::move(socket)); }, share_) {
     worker_.on_idle(loop, [this] { listener_.pause(false); });
 }
 
@@ -438,10 +439,13 @@ void Control::accept(Fd socket) {
     const auto client = clients_.emplace(clients_.end());
     client->socket = std::move(socket);
     try {
-        client->watch = loop_.watch(client->socket.get(), EPOLLIN, [this, client](std::uint32_t events) {
-            if (!ready(*client, events))
-                drop(client);
-        });
+        client->watch = loop_.watch(
+            client->socket.get(), EPOLLIN,
+            [this, client](std::uint32_t events) {
+                if (!ready(*client, events))
+                    drop(client);
+            },
+            share_);
     } catch (...) {
         drop(client); // by the worker, as it may have sent descriptors
         throw;

@@ -55,6 +55,7 @@ private:
     Rig& rig_;
     Worker worker_; ///< closes sockets, and what clients send: a request needs no descriptor
     std::list<Client> clients_;
+    const EventLoop::SharedShare share_ = std::make_shared<EventLoop::Share>(); ///< of all clients
     Listener listener_;
 };
 

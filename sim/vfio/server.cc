@@ -191,7 +191,7 @@ Server::Result Server::dma_unmap(Message& message) {
     else if (const int error = dma_.unmap(request.address, request.size)) {
         unmaps_ = error == EAGAIN;
         if (unmaps_)
-            more_unmaps_ = loop_.queue().after(0, [this] { for_client([&] { receive(); }); });
+            more_unmaps_ = later([this] { receive(); });
         return error;
     }
     append(reply_, request);
@@ -316,7 +316,7 @@ bool Server::write_some() {
         else
             writes_.result = EINVAL;
         if (writes_.next < message.body.size() && loop_.turn_is_over()) {
-            writes_.more = loop_.queue().after(0, [this] { for_client([&] { receive(); }); });
+            writes_.more = later([this] { receive(); });
             return false;
         }
     }

@@ -147,8 +147,8 @@ int Server::handle(Message& message) {
             return EINVAL;
         close_backend_requests();
         backend_requests_ = std::move(message.fds[0]);
-        backend_watch_ = loop_.watch(backend_requests_.get(), EPOLLIN,
-                                     [this](std::uint32_t) { close_backend_requests(); });
+        backend_watch_ = loop_.watch(
+            backend_requests_.get(), EPOLLIN, [this](std::uint32_t) { close_backend_requests(); }, share_);
         return 0;
     case Request::set_owner:
         return 0;
@@ -246,8 +246,9 @@ int Server::set_vring_descriptor(Message& message, Request request) {
         close_call(queue);
         queue.call = std::make_shared<Eventfd>(std::move(fd), socket);
         if (socket)
-            queue.call_watch = loop_.watch(queue.call->fd.get(), EPOLLIN,
-                                           [this, index](std::uint32_t) { close_call(queues_[index]); });
+            queue.call_watch = loop_.watch(
+                queue.call->fd.get(), EPOLLIN, [this, index](std::uint32_t) { close_call(queues_[index]); },
+                share_);
         return 0;
     }
     if (queue.watch || !usable_eventfd(fd))
@@ -255,8 +256,9 @@ int Server::set_vring_descriptor(Message& message, Request request) {
     queue.kick = std::move(fd);
     // Each write is an edge, so the count need not be read: that wakes all that wait to write, and a client
     // can let 100,000 instances of epoll wait.
-    queue.watch = loop_.watch(queue.kick.get(), EPOLLIN | EPOLLET,
-                              [this, index](std::uint32_t) { for_client([&] { kicked(index); }); });
+    queue.watch = loop_.watch(
+        queue.kick.get(), EPOLLIN | EPOLLET,
+        [this, index](std::uint32_t) { for_client([&] { kicked(index); }); }, share_);
     return 0;
 }
 
@@ -286,7 +288,7 @@ void Server::serve_commands() {
             return fail("a response cannot be written");
         some = true;
         if (loop_.turn_is_over()) {
-            more_ = loop_.queue().after(0, [this] { for_client([&] { serve_commands(); }); });
+            more_ = later([this] { serve_commands(); });
             break;
         }
     }

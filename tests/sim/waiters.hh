@@ -3,12 +3,15 @@
 // For tests of the servers: what a client can make an access to a descriptor cost.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "sim/core/fd.hh"
+#include "tests/sim/hostile/effort.hh"
 
 namespace t3sim::test {
 
@@ -36,5 +39,25 @@ public:
 private:
     std::array<Fd, 300> epolls_, copies_;
 };
+
+/// Whether @p action gets no more than a twentieth of the time, and a few long ones, as a client that has to
+/// rest. @p prepare does not count.
+template <typename Prepare, typename Action> bool has_to_rest(Prepare&& prepare, Action&& action) {
+    using namespace std::chrono;
+    std::uint64_t all = 0, longest = 0;
+    const auto begin = steady_clock::now();
+    for (int i = 0; i < 40; ++i) {
+        prepare();
+        Effort effort;
+        action();
+        effort.action_ends();
+        all += effort.longest_action();
+        longest = std::max(longest, effort.longest_action());
+    }
+    const auto time = static_cast<std::uint64_t>(nanoseconds(steady_clock::now() - begin).count());
+    std::printf("%ju us of %ju us, the longest one %ju us\n", static_cast<std::uintmax_t>(all / 1000),
+                static_cast<std::uintmax_t>(time / 1000), static_cast<std::uintmax_t>(longest / 1000));
+    return longest > 1'500'000 && all < time / 20 + 3 * longest;
+}
 
 } // namespace t3sim::test

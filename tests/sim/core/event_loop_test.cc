@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -133,6 +134,100 @@ TEST(EventLoop, HandlersMayUnwatchThemselvesAndOthers) {
     EXPECT_EQ(calls, 1);
     loop.unwatch(wa);
     loop.unwatch(0);
+}
+
+Time processor_time() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<Time>(now.tv_sec) * 1'000'000'000 + static_cast<Time>(now.tv_nsec);
+}
+
+/// Runs the loop for at least 300 ms. Returns the part of its processor time that @p handler took.
+double part_of(const EventLoop::Handler& handler, const std::vector<EventLoop::SharedShare>& shares) {
+    EventLoop loop;
+    Time used = 0;
+    std::vector<EventLoop::Watch> watches;
+    const Fd other(eventfd(1, EFD_CLOEXEC)); // always ready
+    std::vector<Fd> copies;
+    for (const auto& share : shares) {
+        copies.emplace_back(dup(other.get()));
+        watches.push_back(loop.watch(
+            copies.back().get(), EPOLLIN,
+            [&](std::uint32_t ready) {
+                const Time before = processor_time();
+                handler(ready);
+                used += processor_time() - before;
+            },
+            share));
+    }
+    unsigned others = 0;
+    const auto innocent = loop.watch(other.get(), EPOLLIN, [&](std::uint32_t) { ++others; });
+    const Time begin = processor_time();
+    while (processor_time() - begin < 300'000'000)
+        loop.run_once(0);
+    EXPECT_GT(others, 1U);
+    for (const auto watch : watches)
+        loop.unwatch(watch);
+    loop.unwatch(innocent);
+    return static_cast<double>(used) / static_cast<double>(processor_time() - begin);
+}
+
+void compute(Time duration) {
+    const Time begin = processor_time();
+    while (processor_time() - begin < duration)
+        ;
+}
+
+TEST(EventLoop, HandlersThatTakeLongHaveToRest) {
+    const auto share = std::make_shared<EventLoop::Share>();
+    // A busy machine makes rests shorter in processor time, which is what the loop has.
+    EXPECT_LT(part_of([](std::uint32_t) { compute(3'000'000); }, {share, share, share}), 0.5);
+    EXPECT_GT(part_of([](std::uint32_t) { compute(3'000'000); }, {nullptr}), 0.9) << "not the loop's own";
+    EXPECT_GT(part_of([](std::uint32_t) { compute(100'000); }, {std::make_shared<EventLoop::Share>()}), 0.9);
+}
+
+/// A machine with other work interrupts any handler.
+TEST(EventLoop, HandlersThatWaitForTheProcessorDoNotRest) {
+    EventLoop loop;
+    const Fd other(eventfd(1, EFD_CLOEXEC));
+    unsigned calls = 0;
+    const auto watch = loop.watch(other.get(), EPOLLIN, [&](std::uint32_t) {
+        ++calls;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    });
+    for (int i = 0; i < 10; ++i)
+        loop.run_once(0);
+    EXPECT_EQ(calls, 10U);
+    loop.unwatch(watch);
+}
+
+/// What happens meanwhile is handled after the rest: a level, an edge, a change, a new descriptor.
+TEST(EventLoop, ARestLosesNothing) {
+    EventLoop loop;
+    const auto share = std::make_shared<EventLoop::Share>();
+    const Fd edge(eventfd(0, EFD_CLOEXEC)), changed(eventfd(1, EFD_CLOEXEC)), late(eventfd(1, EFD_CLOEXEC));
+    int edges = 0, changes = 0, lates = 0;
+    std::vector watches{loop.watch(
+                            edge.get(), EPOLLIN | EPOLLET, [&](std::uint32_t) { ++edges; }, share),
+                        loop.watch(
+                            changed.get(), 0, [&](std::uint32_t) { ++changes; }, share)};
+    while (!share->rests)
+        loop.charge(share, [] { compute(2'000'000); });
+    const std::uint64_t one = 1;
+    ASSERT_EQ(write(edge.get(), &one, sizeof one), ssize_t{sizeof one});
+    loop.change(watches[1], EPOLLIN);
+    watches.push_back(loop.watch(
+        late.get(), EPOLLIN, [&](std::uint32_t) { ++lates; }, share));
+    while (share->rests) {
+        EXPECT_EQ(edges + changes + lates, 0);
+        loop.run_once(-1);
+    }
+    loop.run_once(0);
+    EXPECT_EQ(edges, 1);
+    EXPECT_GE(changes, 1);
+    EXPECT_GE(lates, 1);
+    for (const auto watch : watches)
+        loop.unwatch(watch);
 }
 
 struct ListenerTest : testing::Test {

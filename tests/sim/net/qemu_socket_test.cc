@@ -9,6 +9,7 @@
 
 #include "sim/net/wire.hh"
 #include "tests/sim/net/recorder.hh"
+#include "tests/sim/waiters.hh"
 
 namespace t3sim {
 namespace {
@@ -131,6 +132,24 @@ TEST_F(QemuSocketTest, BurstOfAWindowIsQueuedForALateReader) {
         expected.insert(expected.end(), one.begin(), one.end());
     }
     EXPECT_EQ(stream, expected);
+}
+
+/// Each frame wakes all that wait for QEMU's end.
+TEST_F(QemuSocketTest, AQemuWhoseFramesTakeLongHasToRest) {
+    test::Waiters waiters(qemu);
+    std::size_t received = 0;
+    EXPECT_TRUE(test::has_to_rest(
+        [&] {
+            received += receive(1 << 16).size();
+            waiters.wait_again();
+            wire.send(card, numbered(1, 96));
+        },
+        [&] { loop.run_once(0); }));
+    for (int i = 0; i < 10'000 && received < std::size_t{40} * 100; ++i) {
+        loop.run_once(1);
+        received += receive(1 << 16).size();
+    }
+    EXPECT_EQ(received, std::size_t{40} * 100);
 }
 
 TEST_F(QemuSocketTest, WithoutQemuFramesAreDropped) {

@@ -303,6 +303,20 @@ TEST_F(VhostTest, AKickIsNotRead) {
     }
 }
 
+/// Each message that is received, and each reply, wakes all that wait for the client's end.
+TEST_F(VhostTest, AClientWhoseMessagesTakeLongHasToRest) {
+    test::Waiters waiters(client);
+    const Buffer message = raw(
+        Header{.request = static_cast<std::uint32_t>(Request::get_features), .flags = version, .size = 0});
+    EXPECT_TRUE(test::has_to_rest(
+        [&] {
+            ASSERT_TRUE(send_with(client, message, {}));
+            waiters.wait_again();
+        },
+        [&] { loop.run_once(0); }));
+    EXPECT_TRUE(server.connected());
+}
+
 TEST_F(VhostTest, OnlyTheFirstInterruptThatTakesLongDelaysOthers) {
     start();
     int ends[2];
