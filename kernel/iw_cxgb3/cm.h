@@ -385,7 +385,7 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 unsigned int t3_route_l2t_index(struct t3_ep *ep);
 struct net_device *t3_route_local_dev(struct t3_dev *dev, const struct net *net, __be32 addr);
 bool t3_route_has_address(const struct net_device *ndev, __be32 addr);
-bool t3_route_is_shared(struct t3_dev *dev, const struct net *net, __be32 addr);
+bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr);
 bool t3_route_purge(struct t3_ep *ep);
 bool t3_route_take_back(struct t3_ep *ep);
 void t3_route_revalidate(struct t3_ep *ep);

@@ -292,19 +292,6 @@ static void t3_listener_shut_down(struct t3_listener *l)
 	t3_listener_put(l);
 }
 
-/*
- * The card finds a listener by the address, whichever port a SYN comes from. So of two namespaces
- * that have the address only that of the device can listen on it. t3_rdma_cm, whose ids have no
- * handler of iw_cm, applies the rule itself.
- */
-static bool t3_listener_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr)
-{
-	const struct net *net = t3_cm_id_net(cm_id);
-
-	return cm_id->cm_handler && addr && net != read_pnet(&dev->ibdev.coredev.rdma_net) &&
-	       t3_route_is_shared(dev, net, addr);
-}
-
 /**
  * t3_cm_create_listen - iw_create_listen: listen on an address
  * @cm_id: listener's id; receives connect requests until t3_cm_destroy_listen()
@@ -329,7 +316,7 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 			  &cm_id->m_local_addr, cm_id->afonly ? " (IPv6 only)" : "");
 		return ret;
 	}
-	if (t3_listener_conflicts(dev, cm_id, local.sin_addr.s_addr))
+	if (t3_route_conflicts(dev, cm_id, local.sin_addr.s_addr))
 		return -EADDRINUSE;
 	l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
 	if (!l)

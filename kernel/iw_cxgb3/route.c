@@ -93,15 +93,29 @@ struct net_device *t3_route_local_dev(struct t3_dev *dev, const struct net *net,
 	return found;
 }
 
-/* Whether an interface in another namespace has the address, too. */
-bool t3_route_is_shared(struct t3_dev *dev, const struct net *net, __be32 addr)
+/**
+ * t3_route_conflicts - whether the address of an id belongs to another network namespace, too
+ * @dev: device
+ * @cm_id: the id
+ * @addr: the address; 0: any
+ *
+ * The card finds listeners and connections by their addresses, whichever port a segment comes from.
+ * So what the namespace of the device has, on any interface, no other one can have. Of two others
+ * that have an address on the card neither can use it. t3_rdma_cm, whose ids have no handler of
+ * iw_cm, applies the rule itself.
+ */
+bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr)
 {
-	bool shared;
+	struct net *owner = read_pnet(&dev->ibdev.coredev.rdma_net);
+	const struct net *net = t3_cm_id_net(cm_id);
+	bool conflicts;
 
+	if (!cm_id->cm_handler || !addr || !net || net == owner)
+		return false;
 	rcu_read_lock();
-	shared = net && t3_route_search(dev, net, true, addr);
+	conflicts = __ip_dev_find(owner, addr, false) || t3_route_search(dev, net, true, addr);
 	rcu_read_unlock();
-	return shared;
+	return conflicts;
 }
 
 /* Drop an L2T reference. RCU, because cxgb3 may be freeing the table. */

@@ -68,7 +68,7 @@ void t3_tcp_port_unlisten(struct list_head *places)
 	card.ports_held--;
 }
 
-bool t3_route_is_shared(struct t3_dev *dev, const struct net *net, __be32 addr)
+bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr)
 {
 	return false;
 }

@@ -427,7 +427,7 @@ bool t3_route_take_back(struct t3_ep *ep)
 	return false;
 }
 
-bool t3_route_is_shared(struct t3_dev *dev, const struct net *net, __be32 addr)
+bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr)
 {
 	return false;
 }

@@ -15,6 +15,14 @@ static struct rtable *find_route(void);
 
 #define ip_route_output_key(net, fl4) ((void)(fl4), find_route())
 
+/* The other namespaces of the tests have no more than their addresses. */
+static struct net_device *find_ip_dev(struct net *net, __be32 addr)
+{
+	return net == &init_net ? __ip_dev_find(net, addr, false) : NULL;
+}
+
+#define __ip_dev_find(net, addr, hold)	find_ip_dev(net, addr)
+
 #include "ep_fsm.c"
 #include "quota.c"
 #include "ep.c"
@@ -616,11 +624,43 @@ static void address_belongs_to_the_namespace_of_the_id(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, ndev, lo);
 	dev_put(ndev);
 	KUNIT_EXPECT_NULL(test, t3_route_local_dev(dev, &other, htonl(INADDR_LOOPBACK)));
-	KUNIT_EXPECT_TRUE(test, t3_route_is_shared(dev, &other, htonl(INADDR_LOOPBACK)));
-	KUNIT_EXPECT_FALSE(test, t3_route_is_shared(dev, &init_net, htonl(INADDR_LOOPBACK)));
 	/* The loopback interface has a local route for it. */
 	KUNIT_EXPECT_NULL(test, t3_route_local_dev(dev, &init_net, htonl(INADDR_LOOPBACK + 1)));
 	KUNIT_EXPECT_EQ(test, netdev_refcnt_read(lo), refs);
+	atomic_dec(&l2t.refcnt);	/* as if an endpoint had dropped it */
+}
+
+static int of_iw_cm(struct iw_cm_id *cm_id, struct iw_cm_event *event)
+{
+	return 0;
+}
+
+/* Of an id in namespace @net. The device is in namespace @owner. */
+static bool conflicts(struct net *net, struct net *owner, u32 addr)
+{
+	struct rdma_cm_id id = { .route.addr.dev_addr.net = net };
+	struct iw_cm_id cm_id = { .context = &id, .cm_handler = of_iw_cm };
+
+	write_pnet(&dev->ibdev.coredev.rdma_net, owner);
+	return t3_route_conflicts(dev, &cm_id, htonl(addr));
+}
+
+/* The card takes the segments to an address from each port: also those for another namespace. */
+static void address_that_two_namespaces_have(struct kunit *test)
+{
+	static struct net other, third;
+
+	use_lo(test);
+	KUNIT_EXPECT_TRUE(test, conflicts(&other, &third, INADDR_LOOPBACK));
+	KUNIT_EXPECT_TRUE(test, conflicts(&other, &init_net, INADDR_LOOPBACK));
+	KUNIT_EXPECT_FALSE(test, conflicts(&init_net, &other, INADDR_LOOPBACK));
+	KUNIT_EXPECT_FALSE(test, conflicts(&other, &other, INADDR_LOOPBACK));
+	/* On an interface that is not the card's: only what the namespace of the device has. */
+	dev->ports.lldevs[0] = new_port(test);
+	KUNIT_EXPECT_FALSE(test, conflicts(&other, &third, INADDR_LOOPBACK));
+	KUNIT_EXPECT_TRUE(test, conflicts(&other, &init_net, INADDR_LOOPBACK));
+	KUNIT_EXPECT_FALSE(test, conflicts(&init_net, &init_net, INADDR_LOOPBACK));
+	KUNIT_EXPECT_FALSE(test, conflicts(&other, &init_net, 0xc0000201));
 	atomic_dec(&l2t.refcnt);	/* as if an endpoint had dropped it */
 }
 
@@ -725,6 +765,7 @@ static struct kunit_case route_cases[] = {
 	KUNIT_CASE(connection_holds_its_route_until_the_end),
 	KUNIT_CASE(connection_does_not_take_the_vlan_of_another),
 	KUNIT_CASE(address_belongs_to_the_namespace_of_the_id),
+	KUNIT_CASE(address_that_two_namespaces_have),
 	KUNIT_CASE(removed_address_ends_a_connection),
 	KUNIT_CASE(removed_address_releases_an_open),
 	KUNIT_CASE(removed_address_without_a_route_changes_nothing),
