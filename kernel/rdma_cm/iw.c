@@ -173,19 +173,46 @@ static int cm_iw_visit_conflict(struct net_device *ndev, struct cm_iw_walk *walk
 	return !net_eq(dev_net(ndev), walk->net) && cm_iw_is_on(ndev, walk->addr);
 }
 
-/*
- * The card finds a listener by the address, whichever port a SYN comes from. So of two namespaces
- * that have the address neither can have it, unless one is that of the device.
- */
-static bool cm_iw_addr_conflicts(struct ib_device *device, struct net *net,
-				 struct sockaddr_in6 *addr)
-	__must_hold_shared(RCU)
+/* Any interface, also one that the card does not have: a bridge, a bond, a macvlan, loopback. */
+static bool cm_iw_is_local(struct net *net, const struct sockaddr_in6 *addr)
 {
-	struct cm_iw_walk walk = { .net = net, .addr = addr };
+	if (addr->sin6_family == AF_INET)
+		return __ip_dev_find(net, ((const struct sockaddr_in *)addr)->sin_addr.s_addr,
+				     false);
+	return IS_ENABLED(CONFIG_IPV6) && !addr->sin6_scope_id &&
+	       ipv6_chk_addr(net, &addr->sin6_addr, NULL, 0);
+}
 
-	return !cm_dev_has_sockets(device) && !net_eq(read_pnet(&device->coredev.rdma_net), net) &&
-	       !cm_addr_any((struct sockaddr *)addr) &&
-	       cm_iw_walk(device, &walk, cm_iw_visit_conflict);
+/*
+ * The card finds a listener by the address, whichever port a SYN comes from. So what the namespace
+ * of the device has, on any interface, no other one can have. Of two others that have the address
+ * on the card neither can: what else they have is chosen by their users.
+ */
+static enum cm_addr_use cm_iw_addr_use(struct cm_id *id, struct ib_device *device,
+				       const struct sockaddr_in6 *addr)
+{
+	struct net *owner = read_pnet(&device->coredev.rdma_net);
+	struct cm_iw_walk walk = { .net = cm_net(id), .addr = (void *)addr };
+	enum cm_addr_use use = CM_ADDR_FREE;
+
+	if (cm_dev_has_sockets(device) || net_eq(owner, walk.net) ||
+	    cm_addr_any((const struct sockaddr *)addr))
+		return CM_ADDR_FREE;
+	rcu_read_lock();
+	if (cm_iw_is_local(owner, addr))
+		use = CM_ADDR_TAKEN;
+	else if (cm_iw_walk(device, &walk, cm_iw_visit_conflict))
+		use = CM_ADDR_SHARED;
+	rcu_read_unlock();
+	return use;
+}
+
+static int cm_iw_check_addr(struct cm_id *id)
+{
+	struct sockaddr_in6 addr = {};
+
+	cm_addr_copy((struct sockaddr *)&addr, cm_src(id));
+	return cm_iw_addr_use(id, id->base.id.device, &addr) ? -EADDRINUSE : 0;
 }
 
 static int cm_iw_listen_addr_rcu(struct cm_id *id, struct ib_device *device, unsigned int index,
@@ -212,7 +239,7 @@ static int cm_iw_listen_addr_rcu(struct cm_id *id, struct ib_device *device, uns
 			return -ENOENT;
 		cm_addr_copy((struct sockaddr *)addr, src);
 	}
-	return cm_iw_addr_conflicts(device, cm_net(id), addr) ? -EADDRINUSE : 0;
+	return 0;
 }
 
 /*
@@ -233,14 +260,7 @@ static int cm_iw_listen_addr(struct cm_id *id, struct ib_device *device, unsigne
 /* The net device of the id's address is in its namespace. */
 static int cm_iw_attach(struct cm_id *id, struct net_device *ndev)
 {
-	struct sockaddr_in6 addr = {};
-	bool conflicts;
-
-	cm_addr_copy((struct sockaddr *)&addr, cm_src(id));
-	rcu_read_lock();
-	conflicts = cm_iw_addr_conflicts(id->base.id.device, cm_net(id), &addr);
-	rcu_read_unlock();
-	return conflicts ? -EADDRINUSE : 0;
+	return cm_iw_check_addr(id);
 }
 
 /* --- devices ------------------------------------------------------------- */
@@ -605,6 +625,7 @@ const struct cm_transport cm_iw_transport = {
 	.is_in_net = cm_iw_is_in_net,
 	.attach = cm_iw_attach,
 	.listen_addr = cm_iw_listen_addr,
+	.addr_use = cm_iw_addr_use,
 	.listen = cm_iw_listen,
 	.unlisten = cm_iw_unlisten,
 	.get_qp = cm_qp_get,

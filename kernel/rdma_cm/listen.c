@@ -151,6 +151,14 @@ static int cm_listen_addr(struct cm_id *id, struct cm_dev *dev, unsigned int ind
 	return 0;
 }
 
+static enum cm_addr_use cm_addr_use(struct cm_id *id, struct cm_dev *dev,
+				    const struct sockaddr_in6 *addr)
+{
+	if (!dev->transport->addr_use)
+		return CM_ADDR_FREE;
+	return dev->transport->addr_use(id, dev->device, addr);
+}
+
 static bool cm_listens_at(struct cm_id *id, const struct cm_dev *dev,
 			  const struct sockaddr_in6 *addr)
 	__must_hold(&id->listen_mutex)
@@ -170,16 +178,12 @@ static bool cm_listener_is_due(struct cm_listener *l)
 {
 	struct sockaddr_in6 addr = {};
 	unsigned int index;
-	int ret;
 
 	for (index = 0; index < CM_MAX_ADDRS; index++) {
-		ret = cm_listen_addr(l->id, l->dev, index, &addr);
-		if (ret == -ENOENT)
+		if (cm_listen_addr(l->id, l->dev, index, &addr))
 			break;
-		/* Another namespace that gets the address later does not end the listener. */
-		if ((!ret || ret == -EADDRINUSE) &&
-		    cm_addr_same((struct sockaddr *)&l->addr, (struct sockaddr *)&addr))
-			return true;
+		if (cm_addr_same((struct sockaddr *)&l->addr, (struct sockaddr *)&addr))
+			return cm_addr_use(l->id, l->dev, &addr) != CM_ADDR_TAKEN;
 	}
 	return false;
 }
@@ -222,11 +226,12 @@ int cm_listen(struct cm_id *id, struct cm_dev *dev)
 	}
 	cm_unlisten_undue(id, dev);
 	for (index = 0; index < CM_MAX_ADDRS; index++) {
-		error = cm_listen_addr(id, dev, index, &addr);
-		if (error == -ENOENT)
+		if (cm_listen_addr(id, dev, index, &addr))
 			break;
-		if (!error && !cm_listens_at(id, dev, &addr))
-			error = cm_listen_at(id, dev, &addr);
+		if (cm_addr_use(id, dev, &addr) != CM_ADDR_FREE)
+			error = -EADDRINUSE;
+		else
+			error = cm_listens_at(id, dev, &addr) ? 0 : cm_listen_at(id, dev, &addr);
 		listens |= !error;
 		if (error && (!ret || ret == -EAFNOSUPPORT))
 			ret = error;

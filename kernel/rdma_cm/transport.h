@@ -32,6 +32,13 @@ struct rdma_conn_param;
 struct sockaddr;
 struct sockaddr_in6;
 
+/* Who has an address, beside the namespace of an id. */
+enum cm_addr_use {
+	CM_ADDR_FREE,
+	CM_ADDR_SHARED,		/* another namespace: nothing begins, and what has begun stays */
+	CM_ADDR_TAKEN,		/* the namespace of the device: a listener ends, too */
+};
+
 /**
  * struct cm_transport - functions of a transport
  * @tcp: the ports of its devices are those of the host's TCP
@@ -46,8 +53,8 @@ struct sockaddr_in6;
  * @release: an id is destroyed: when this returns nothing is posted any more; optional
  * @resolve_route: finds the route of an id; optional
  * @listen_addr: the address at an index on which an id listens on a device. Return: 0, with the
- *	address; -ENOENT: there are no more; another error: not on this one; optional, if it is the
- *	address of the id
+ *	address; -ENOENT: there are no more; optional, if it is the address of the id
+ * @addr_use: who else has such an address; optional, if that does not matter
  * @listen: begins to listen on the device of a listener; a request may come inside the call
  * @unlisten: ends that; requests that come later are ignored
  * @get_qp: takes the reference of a connection on the QP with a number, if the transport needs one
@@ -79,6 +86,8 @@ struct cm_transport {
 	int (*resolve_route)(struct cm_id *id);
 	int (*listen_addr)(struct cm_id *id, struct ib_device *device, unsigned int index,
 			   struct sockaddr_in6 *addr);
+	enum cm_addr_use (*addr_use)(struct cm_id *id, struct ib_device *device,
+				     const struct sockaddr_in6 *addr);
 	int (*listen)(struct cm_listener *l);
 	void (*unlisten)(struct cm_listener *l);
 	int (*get_qp)(struct cm_id *id, u32 qpn);

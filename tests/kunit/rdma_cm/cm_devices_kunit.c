@@ -252,8 +252,8 @@ static void a_request_of_a_listen_that_failed(struct kunit *test)
 
 /* --- namespaces -------------------------------------------------------------- */
 
-/* Another namespace than that of the ids. It has no more than its address. */
-static struct net other_net;
+/* Other namespaces than that of the ids. They have no more than their addresses. */
+static struct net other_net, third_net;
 
 static void port_is_on(struct net_device *ndev)
 {
@@ -365,12 +365,35 @@ static void an_address_that_two_namespaces_have(struct kunit *test)
 	fake.addr_in_other_net = true;
 	KUNIT_EXPECT_EQ(test, call(BIND), 0);
 	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
-	/* The device belongs to the other one. A listener stays: the other one chooses its addresses. */
-	write_pnet(&fake.device.coredev.rdma_net, &other_net);
+	/* The device is a third one's. The listener stays: the other chooses its addresses. */
+	write_pnet(&fake.device.coredev.rdma_net, &third_net);
 	net_devices_changed();
 	KUNIT_EXPECT_NOT_NULL(test, fake.listener);
 	listener = NULL;
 	destroy(&id);
+	id = make_id();
+	KUNIT_ASSERT_NOT_NULL(test, id);
+	KUNIT_EXPECT_EQ(test, call(BIND), -EADDRINUSE);
+	end(test);
+}
+
+/* The host has it on an interface that is not the card's, and its TCP gets the address back. */
+static void an_address_that_the_namespace_of_the_device_has(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	write_pnet(&fake.device.coredev.rdma_net, &third_net);
+	KUNIT_EXPECT_EQ(test, call(BIND), 0);
+	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
+	KUNIT_EXPECT_NOT_NULL(test, fake.listener);
+	fake.addr_on_bridge = true;
+	net_devices_changed();
+	KUNIT_EXPECT_NULL(test, fake.listener);
+	fake.addr_on_bridge = false;
+	net_devices_changed();
+	KUNIT_EXPECT_NOT_NULL(test, fake.listener);
+	listener = NULL;
+	destroy(&id);
+	fake.addr_on_bridge = true;
 	id = make_id();
 	KUNIT_ASSERT_NOT_NULL(test, id);
 	KUNIT_EXPECT_EQ(test, call(BIND), -EADDRINUSE);
@@ -676,6 +699,7 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(a_wildcard_of_a_provider_with_sockets),
 	KUNIT_CASE(a_request_and_a_port_that_leaves),
 	KUNIT_CASE(an_address_that_two_namespaces_have),
+	KUNIT_CASE(an_address_that_the_namespace_of_the_device_has),
 	KUNIT_CASE(a_destroy_waits_for_the_callback_of_a_lookup),
 	KUNIT_CASE(the_callback_of_a_lookup_destroys_the_id),
 	KUNIT_CASE(a_failed_lookup_binds_to_nothing),

@@ -69,7 +69,8 @@ static struct {
 	struct net_device *upper;
 	struct in_device in_dev;
 	struct in_ifaddr ifa;
-	bool addr_in_other_net;		/* another namespace has the address, too */
+	/* Another namespace has the address on the card, too; that of the device on a bridge. */
+	bool addr_in_other_net, addr_on_bridge;
 	struct ib_qp qp;
 	struct cm_dev *cm_dev, *other_dev;
 	int qps;			/* number of QPs that t3_rdma_create_qp() has created */
@@ -638,6 +639,13 @@ static bool fake_has_ipv4(const struct net_device *ndev, __be32 addr)
 	return fake_addrs_of(ndev) && addr == fake.ifa.ifa_local;
 }
 
+static struct net_device *fake_ip_dev(struct net *net, __be32 addr)
+{
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the net device may be freed");
+	return fake.addr_on_bridge && net_eq(net, read_pnet(&fake.device.coredev.rdma_net)) ?
+	       init_net.loopback_dev : NULL;
+}
+
 static const struct ib_gid_attr *fake_find_gid(struct ib_device *device, const union ib_gid *gid,
 					       enum ib_gid_type type, u32 port,
 					       struct net_device *ndev)
@@ -701,6 +709,7 @@ static int fake_put_entry(struct rdma_restrack_entry *entry)
 #define t3_vlan_below			fake_vlan_below
 #define __in_dev_get_rcu		fake_addrs_of
 #define t3_netdev_has_ipv4		fake_has_ipv4
+#define __ip_dev_find(net, addr, hold)	fake_ip_dev(net, addr)
 #define rdma_read_gid_attr_ndev_rcu	fake_gid_ndev
 #define rdma_dev_access_netns		fake_access_netns
 #define ib_set_client_data(dev, client, data) \
