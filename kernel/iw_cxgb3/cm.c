@@ -368,9 +368,12 @@ static int t3_cm_choose_rtr(struct t3_ep *ep, struct t3_qp *qp)
  */
 static int t3_cm_prepare_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t3_qp *qp)
 {
-	struct t3_tcp_port *held = t3_tcp_port_connect(ep->dev, cm_id, &ep->local);
+	struct t3_tcp_port *held;
 	int ret;
 
+	if (t3_route_conflicts(ep->dev, cm_id, ep->local.sin_addr.s_addr))
+		return -EADDRINUSE;
+	held = t3_tcp_port_connect(ep->dev, cm_id, &ep->local);
 	if (IS_ERR(held))
 		return PTR_ERR(held);
 	ep->held = held;
@@ -792,8 +795,8 @@ static struct t3_qp *t3_cm_find_qp(struct iw_cm_id *cm_id, u32 qpn)
  * Waits for nothing but memory. Return: 0 and exactly one CONNECT_REPLY, possibly before the
  * return; or -errno and no event: -EINVAL for parameters, -EAFNOSUPPORT for IPv6, -EADDRNOTAVAIL,
  * -EOPNOTSUPP and -EHOSTUNREACH from t3_route_resolve(), -EADDRINUSE if the host's TCP has the
- * local port, -ENOMEM (also if the send CQ has no free entry for the RTR read that peer2peer 1
- * requires), -ENODEV.
+ * local port, or another network namespace the address; -ENOMEM (also if the send CQ has no free
+ * entry for the RTR read that peer2peer 1 requires), -ENODEV.
  */
 int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 {

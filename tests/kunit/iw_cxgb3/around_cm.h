@@ -30,7 +30,7 @@ static struct {
 	unsigned int opens, streams, rtrs, closes, aborts, abort_rpls, connects;
 	int rtr_error, connect_error, stream_error, route_error, atid_error;
 	unsigned int accepts_failed;		/* T3_QPEV_ACCEPT_FAILED */
-	bool address_removed;
+	bool address_removed, conflicts;
 	int ports_held, port_error;
 	int foreign_puts;
 	int without_interface;
@@ -297,6 +297,11 @@ void t3_tcp_ports_exit(void)
 bool t3_route_take_back(struct t3_ep *ep)
 {
 	return false;
+}
+
+bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr)
+{
+	return card.conflicts;
 }
 
 bool t3_route_has_address(const struct net_device *ndev, __be32 addr)

@@ -520,6 +520,7 @@ static const struct refused_connect {
 	void (*happens)(void);
 	int ret;
 	int port;
+	bool conflicts;
 } refused_connects[] = {
 	{ "no such QP", QPN + 1, 0, 0, 0, NULL, NULL, -EINVAL },
 	{ "QP of another user", FOREIGN_QPN, 0, 0, 0, NULL, NULL, -EINVAL },
@@ -537,6 +538,7 @@ static const struct refused_connect {
 	{ "QP is in error, published", QPN, 0, 0, 0, "t3_connect_published", qp_in_error_and_wait,
 	  -EINVAL },
 	{ "port of the host", QPN, 0, 0, 0, NULL, NULL, -EADDRINUSE, -EADDRINUSE },
+	{ "address of another namespace", QPN, .ret = -EADDRINUSE, .conflicts = true },
 	{ "address is removed, with a route", QPN, 0, 0, 0, "t3_connect_has_route",
 	  address_is_removed, -EADDRNOTAVAIL },
 	{ "address is removed, published", QPN, 0, 0, 0, "t3_connect_published",
@@ -559,6 +561,7 @@ static void connect_is_refused_at_once(struct kunit *test)
 	card.route_error = c->route;
 	card.atid_error = c->atid;
 	card.port_error = c->port;
+	card.conflicts = c->conflicts;
 	at.name = c->point;
 	at.happens = c->happens;
 	KUNIT_EXPECT_EQ(test, connect(c->qpn, c->ord, NULL), c->ret);
