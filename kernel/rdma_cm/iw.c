@@ -411,7 +411,9 @@ static int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 
 	if (id->base.id.qp_type != IB_QPT_RC)
 		return -EINVAL;
-	ret = cm_conn_init(id, device, GFP_KERNEL);
+	ret = cm_iw_check_addr(id);	/* the bind may have been long ago */
+	if (!ret)
+		ret = cm_conn_init(id, device, GFP_KERNEL);
 	if (ret)
 		return ret;
 	cm_iw_set_addrs(id->iw, id, cm_src(id));

@@ -400,6 +400,18 @@ static void an_address_that_the_namespace_of_the_device_has(struct kunit *test)
 	end(test);
 }
 
+/* The card would take the segments of the host's TCP from the chosen peer. */
+static void a_connect_from_an_address_of_the_namespace_of_the_device(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	write_pnet(&fake.device.coredev.rdma_net, &third_net);
+	run_shorthand(test, READY);
+	fake.addr_on_bridge = true;
+	KUNIT_EXPECT_EQ(test, call(CONNECT), -EADDRINUSE);
+	KUNIT_EXPECT_NULL(test, fake.conn);
+	end(test);
+}
+
 /* --- addresses ------------------------------------------------------------- */
 
 static void destroy_the_id(struct work_struct *work)
@@ -700,6 +712,7 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(a_request_and_a_port_that_leaves),
 	KUNIT_CASE(an_address_that_two_namespaces_have),
 	KUNIT_CASE(an_address_that_the_namespace_of_the_device_has),
+	KUNIT_CASE(a_connect_from_an_address_of_the_namespace_of_the_device),
 	KUNIT_CASE(a_destroy_waits_for_the_callback_of_a_lookup),
 	KUNIT_CASE(the_callback_of_a_lookup_destroys_the_id),
 	KUNIT_CASE(a_failed_lookup_binds_to_nothing),
