@@ -101,9 +101,19 @@ static bool cm_iw_is_in_net(struct ib_device *device, struct net *net)
 	return found;
 }
 
+/* Or what is above it, also what the card does not serve: a macvlan has servers of its own. */
 static int cm_iw_visit_other_net(struct net_device *ndev, struct cm_iw_walk *walk)
+	__must_hold_shared(RCU)
 {
-	return !net_eq(dev_net(ndev), walk->net);
+	struct net_device *upper;
+	struct list_head *iter;
+
+	if (!net_eq(dev_net(ndev), walk->net))
+		return true;
+	netdev_for_each_upper_dev_rcu(ndev, upper, iter)
+		if (!net_eq(dev_net(upper), walk->net))
+			return true;
+	return false;
 }
 
 static bool cm_iw_next_ipv4(struct cm_iw_walk *walk, const struct net_device *ndev)

@@ -332,6 +332,18 @@ static void a_wildcard_and_a_vlan_of_another_namespace(struct kunit *test)
 	end(test);
 }
 
+/* So does a macvlan, which the card does not serve: its services keep their ports. */
+static void a_wildcard_and_a_macvlan_of_another_namespace(struct kunit *test)
+{
+	begin(test, IN_PROCESS);
+	fake.upper = net_device_elsewhere();
+	fake.upper_is_macvlan = true;
+	listen_on_wildcard(test);
+	KUNIT_ASSERT_NOT_NULL(test, fake.listener);
+	KUNIT_EXPECT_EQ(test, listens_on(), (u32)FAKE_LOCAL);
+	end(test);
+}
+
 /* A provider with sockets listens in the namespace of its net device. */
 static void a_wildcard_of_a_provider_with_sockets(struct kunit *test)
 {
@@ -708,6 +720,7 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(the_mac_address_of_a_port),
 	KUNIT_CASE(a_wildcard_and_a_port_of_another_namespace),
 	KUNIT_CASE(a_wildcard_and_a_vlan_of_another_namespace),
+	KUNIT_CASE(a_wildcard_and_a_macvlan_of_another_namespace),
 	KUNIT_CASE(a_wildcard_of_a_provider_with_sockets),
 	KUNIT_CASE(a_request_and_a_port_that_leaves),
 	KUNIT_CASE(an_address_that_two_namespaces_have),

@@ -67,6 +67,7 @@ static struct {
 	struct ib_gid_attr gid_attr;
 	/* A net device above that of the port, or NULL; the address of both. */
 	struct net_device *upper;
+	bool upper_is_macvlan;
 	struct in_device in_dev;
 	struct in_ifaddr ifa;
 	/* Another namespace has the address on the card, too; that of the device on a bridge. */
@@ -618,10 +619,11 @@ static struct net_device *fake_upper(void)
 	return fake.upper;
 }
 
-/* The interface above the port is a VLAN on it. */
+/* The interface above the port is a VLAN on it, or a macvlan. */
 static struct net_device *fake_vlan_below(const struct net_device *ndev)
 {
-	return ndev == fake.upper ? rcu_dereference(fake.port_data[1].netdev) : NULL;
+	return ndev == fake.upper && !fake.upper_is_macvlan ?
+	       rcu_dereference(fake.port_data[1].netdev) : NULL;
 }
 
 static struct in_device *fake_addrs_of(const struct net_device *ndev)
