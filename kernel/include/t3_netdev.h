@@ -31,17 +31,32 @@ static inline struct net_device *t3_vlan_below(const struct net_device *ndev)
 			continue;				\
 		else
 
-static inline bool t3_netdev_has_ipv4(const struct net_device *ndev, __be32 addr)
+/* @left: how many addresses to look at; those that it has looked at are subtracted. */
+static inline bool t3_netdev_find_ipv4(const struct net_device *ndev, __be32 addr,
+				       unsigned int *left)
 	__must_hold_shared(RCU)
 {
 	const struct in_device *in_dev = __in_dev_get_rcu(ndev);
 	const struct in_ifaddr *ifa;
 
-	if (in_dev)
-		in_dev_for_each_ifa_rcu(ifa, in_dev)
-			if (ifa->ifa_local == addr)
-				return true;
+	if (!in_dev)
+		return false;
+	in_dev_for_each_ifa_rcu(ifa, in_dev) {
+		if (!*left)
+			break;
+		--*left;
+		if (ifa->ifa_local == addr)
+			return true;
+	}
 	return false;
+}
+
+static inline bool t3_netdev_has_ipv4(const struct net_device *ndev, __be32 addr)
+	__must_hold_shared(RCU)
+{
+	unsigned int left = UINT_MAX;
+
+	return t3_netdev_find_ipv4(ndev, addr, &left);
 }
 
 #endif

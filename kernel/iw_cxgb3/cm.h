@@ -205,7 +205,7 @@ struct t3_ep {
 	struct t3_quota *quota;		/* of the connecting or listening user; with a reference */
 	struct t3_listener *listener;	/* passive; with a reference */
 	struct t3_tcp_port *held;	/* active; see tcp_port.c */
-	const struct net *net;		/* of the consumer's id; only compared, may have ended */
+	struct net *net;		/* of the consumer's id, whose end it may outlive */
 	struct t3_qp *qp;		/* until t3_qp_disconnected() */
 	struct t3_qp *iw_qp;		/* accepted: the one on which iw_cm has a reference; cm->lock */
 
@@ -264,7 +264,7 @@ struct t3_listener {
 	__be16 port;
 	int stid;
 	struct list_head places;	/* that hold its port; see tcp_port.c */
-	const struct net *net;		/* of its id; only compared, may have ended */
+	struct net *net;		/* of its id; valid while listening or in an upcall */
 	struct t3_quota *quota;		/* for the STID; with a reference while listening */
 
 	struct sk_buff_head inbox;	/* SYNs */
@@ -284,7 +284,7 @@ struct t3_listener {
  * The network namespace of an id, inside a call for it. Its context is the rdma_cm_id, the first
  * member of the private id of either connection manager.
  */
-static inline const struct net *t3_cm_id_net(const struct iw_cm_id *cm_id)
+static inline struct net *t3_cm_id_net(const struct iw_cm_id *cm_id)
 {
 	const struct rdma_cm_id *id = cm_id->context;
 
@@ -383,7 +383,7 @@ int t3_route_resolve(struct t3_ep *ep);
 void t3_route_release(struct t3_ep *ep);
 int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_func failed);
 unsigned int t3_route_l2t_index(struct t3_ep *ep);
-struct net_device *t3_route_local_dev(struct t3_dev *dev, const struct net *net, __be32 addr);
+struct net_device *t3_route_local_dev(struct t3_dev *dev, struct net *net, __be32 addr);
 bool t3_route_has_address(const struct net_device *ndev, __be32 addr);
 bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr);
 bool t3_route_purge(struct t3_ep *ep);

@@ -587,6 +587,18 @@ static void t3_cpl_on_terminate(struct t3_ep *ep, struct sk_buff *skb)
 		  ep->id, hdr[0] >> 4, hdr[0] & 0xf, hdr[1]);
 }
 
+/* The id of the listener keeps the namespace meanwhile: its destroy waits as for an upcall. */
+static int t3_cpl_resolve_syn(struct t3_ep *ep)
+{
+	int ret;
+
+	if (!t3_listener_upcall_begin(ep->listener))
+		return -ECONNREFUSED;
+	ret = t3_route_resolve(ep);
+	t3_listener_upcall_end(ep->listener);
+	return ret;
+}
+
 static void t3_cpl_on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
 {
 	const struct t3_cpl_pass_accept_req *req = (const void *)skb->data;
@@ -606,7 +618,7 @@ static void t3_cpl_on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
 	ep->remote.sin_addr.s_addr = req->peer_ip;
 	ep->tos = FIELD_GET(T3_CPL_TOS, be32_to_cpu(req->tos_tid));
 
-	ret = t3_route_resolve(ep);
+	ret = t3_cpl_resolve_syn(ep);
 	if (!ret)
 		ret = t3_ep_take_tid(ep, tid);
 	if (!ret) {

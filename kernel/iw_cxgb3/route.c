@@ -44,50 +44,100 @@ bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
 	return has;
 }
 
-static bool t3_route_match(const struct net_device *ndev, const struct net *net, bool other,
-			   __be32 addr)
+/*
+ * How many interfaces and addresses of a port a look-up visits: it may be in the softirq of a SYN,
+ * and the owner of a port or a VLAN can make any number of them.
+ */
+#define T3_ROUTE_MAX_VISITS	1024
+
+/**
+ * struct t3_route_search - a search of the interfaces of a card for an address
+ * @net: the namespace of the interface, which is only compared; NULL: any
+ * @other: in another namespace than @net
+ * @addr: the address
+ * @left: how many interfaces and addresses of the port to visit
+ */
+struct t3_route_search {
+	const struct net *net;
+	bool other;
+	__be32 addr;
+	unsigned int left;
+};
+
+static bool t3_route_match(const struct net_device *ndev, struct t3_route_search *search)
 	__must_hold_shared(RCU)
 {
-	return (!net || (net == dev_net(ndev)) != other) && t3_netdev_has_ipv4(ndev, addr);
+	return (!search->net || net_eq(search->net, dev_net(ndev)) != search->other) &&
+	       t3_netdev_find_ipv4(ndev, search->addr, &search->left);
 }
 
-/* @other: in another namespace than @net */
-static struct net_device *t3_route_search(struct t3_dev *dev, const struct net *net, bool other,
-					  __be32 addr)
+static struct net_device *t3_route_search_port(struct net_device *port,
+					       struct t3_route_search *search)
 	__must_hold_shared(RCU)
 {
-	struct net_device *port, *vlan;
+	struct net_device *upper;
 	struct list_head *iter;
-	unsigned int i;
 
-	for (i = 0; i < dev->ports.nports; i++) {
-		port = dev->ports.lldevs[i];
-		if (t3_route_match(port, net, other, addr))
-			return port;
-		t3_for_each_vlan_rcu(port, vlan, iter)
-			if (t3_route_match(vlan, net, other, addr))
-				return vlan;
+	if (t3_route_match(port, search))
+		return port;
+	netdev_for_each_upper_dev_rcu(port, upper, iter) {
+		if (!search->left)
+			break;
+		search->left--;
+		if (t3_vlan_below(upper) == port && t3_route_match(upper, search))
+			return upper;
 	}
 	return NULL;
+}
+
+/* Each port has its share of the visits, so that the owner of another port does not use it up. */
+static struct net_device *t3_route_search(struct t3_dev *dev, struct t3_route_search search)
+	__must_hold_shared(RCU)
+{
+	const unsigned int visits = search.left;
+	struct net_device *found = NULL;
+	unsigned int i;
+
+	for (i = 0; !found && i < dev->ports.nports; i++) {
+		search.left = visits;
+		found = t3_route_search_port(dev->ports.lldevs[i], &search);
+	}
+	return found;
+}
+
+/* Whether it is an interface of the card, and has the address: a local route is not enough. */
+static bool t3_route_is_on(struct t3_dev *dev, struct net_device *ndev, __be32 addr)
+	__must_hold_shared(RCU)
+{
+	unsigned int left = T3_ROUTE_MAX_VISITS;
+
+	return t3_route_port(dev, ndev) && t3_netdev_find_ipv4(ndev, addr, &left);
 }
 
 /**
  * t3_route_local_dev - find the interface with a local address
  * @dev: device
- * @net: the network namespace that the interface must be in, which is only compared; NULL: any
+ * @net: the network namespace that the interface must be in, which does not end during the call;
+ *	NULL: any
  * @addr: the address
  *
  * Another namespace may have the same address on another port of the card. The address must be
- * that of a port or of a VLAN device on it; a local route is not enough.
+ * that of a port or of a VLAN device on it. The search is for an address that the namespace has on
+ * another interface, too.
  *
  * Return: the interface, with a reference, or NULL.
  */
-struct net_device *t3_route_local_dev(struct t3_dev *dev, const struct net *net, __be32 addr)
+struct net_device *t3_route_local_dev(struct t3_dev *dev, struct net *net, __be32 addr)
 {
+	const struct t3_route_search search = {
+		.net = net, .addr = addr, .left = T3_ROUTE_MAX_VISITS,
+	};
 	struct net_device *found;
 
 	rcu_read_lock();
-	found = t3_route_search(dev, net, false, addr);
+	found = net ? __ip_dev_find(net, addr, false) : NULL;
+	if (!net || (found && !t3_route_is_on(dev, found, addr)))
+		found = t3_route_search(dev, search);
 	dev_hold(found);
 	rcu_read_unlock();
 	return found;
@@ -107,13 +157,15 @@ struct net_device *t3_route_local_dev(struct t3_dev *dev, const struct net *net,
 bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr)
 {
 	struct net *owner = read_pnet(&dev->ibdev.coredev.rdma_net);
-	const struct net *net = t3_cm_id_net(cm_id);
+	const struct t3_route_search search = {
+		.net = t3_cm_id_net(cm_id), .other = true, .addr = addr, .left = UINT_MAX,
+	};
 	bool conflicts;
 
-	if (!cm_id->cm_handler || !addr || !net || net == owner)
+	if (!cm_id->cm_handler || !addr || !search.net || net_eq(search.net, owner))
 		return false;
 	rcu_read_lock();
-	conflicts = __ip_dev_find(owner, addr, false) || t3_route_search(dev, net, true, addr);
+	conflicts = __ip_dev_find(owner, addr, false) || t3_route_search(dev, search);
 	rcu_read_unlock();
 	return conflicts;
 }
@@ -155,7 +207,7 @@ static int t3_route_check_l2t(struct l2t_entry *e, const struct net_device *ndev
 
 /**
  * t3_route_resolve - set route, L2T entry, port and path MTU of an endpoint
- * @ep: endpoint with both addresses set
+ * @ep: endpoint with both addresses set; its namespace does not end during the call
  *
  * Does not sleep. Return: 0; -EADDRNOTAVAIL if no port of the card has the local address,
  * -EOPNOTSUPP if the destination is this host (the card has no loopback),

@@ -56,6 +56,15 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	return 0;
 }
 
+bool t3_listener_upcall_begin(struct t3_listener *l)
+{
+	return true;
+}
+
+void t3_listener_upcall_end(struct t3_listener *l)
+{
+}
+
 void t3_listener_remove_child(struct t3_ep *ep)
 {
 }

@@ -23,6 +23,21 @@ static struct net_device *find_ip_dev(struct net *net, __be32 addr)
 
 #define __ip_dev_find(net, addr, hold)	find_ip_dev(net, addr)
 
+/* Each port has as many macvlans. How many of them were visited. */
+static unsigned int macvlans, visited;
+
+static struct net_device *next_macvlan(struct net_device *last)
+{
+	static struct net_device macvlan;
+
+	return visited < macvlans && ++visited ? &macvlan : NULL;
+}
+
+#include <t3_netdev.h>
+#undef netdev_for_each_upper_dev_rcu
+#define netdev_for_each_upper_dev_rcu(port, upper, iter) \
+	for ((iter) = NULL, (upper) = next_macvlan(port); upper; (upper) = next_macvlan(port))
+
 #include "ep_fsm.c"
 #include "quota.c"
 #include "ep.c"
@@ -664,6 +679,51 @@ static void address_that_two_namespaces_have(struct kunit *test)
 	atomic_dec(&l2t.refcnt);	/* as if an endpoint had dropped it */
 }
 
+/* The softirq of a SYN looks its address up, and users make any number of interfaces. */
+static void interfaces_that_a_look_up_visits(struct kunit *test)
+{
+	struct net_device *ndev;
+
+	use_lo(test);
+	macvlans = 10000;
+	visited = 0;
+	ndev = t3_route_local_dev(dev, &init_net, htonl(INADDR_LOOPBACK));
+	KUNIT_EXPECT_PTR_EQ(test, ndev, init_net.loopback_dev);
+	dev_put(ndev);
+	KUNIT_EXPECT_NULL(test, t3_route_local_dev(dev, &init_net, htonl(0xc0000201)));
+	KUNIT_EXPECT_EQ(test, visited, 0);
+	/* Another interface has the address, too, or the namespace is not known. */
+	dev->ports.lldevs[0] = new_port(test);
+	KUNIT_EXPECT_NULL(test, t3_route_local_dev(dev, &init_net, htonl(INADDR_LOOPBACK)));
+	KUNIT_EXPECT_LE(test, visited, T3_ROUTE_MAX_VISITS + 1);
+	visited = 0;
+	KUNIT_EXPECT_NULL(test, t3_route_local_dev(dev, NULL, htonl(INADDR_LOOPBACK)));
+	KUNIT_EXPECT_LE(test, visited, T3_ROUTE_MAX_VISITS + 1);
+	macvlans = 0;
+	atomic_dec(&l2t.refcnt);	/* as if an endpoint had dropped it */
+}
+
+static void addresses_that_a_look_up_visits(struct kunit *test)
+{
+	struct net_device *port = new_port(test);
+	struct in_device in_dev = {};
+	struct in_ifaddr *ifa = kunit_kcalloc(test, T3_ROUTE_MAX_VISITS + 1, sizeof(*ifa),
+					      GFP_KERNEL);
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, ifa);
+	for (i = 0; i < T3_ROUTE_MAX_VISITS; i++)
+		RCU_INIT_POINTER(ifa[i].ifa_next, &ifa[i + 1]);
+	RCU_INIT_POINTER(in_dev.ifa_list, ifa);
+	RCU_INIT_POINTER(port->ip_ptr, &in_dev);
+	dev->ports.nports = 1;
+	dev->ports.lldevs[0] = port;
+	ifa[i].ifa_local = htonl(0xc0000201);
+	KUNIT_EXPECT_NULL(test, t3_route_local_dev(dev, NULL, htonl(0xc0000201)));
+	RCU_INIT_POINTER(port->ip_ptr, NULL);
+	atomic_dec(&l2t.refcnt);	/* as if an endpoint had dropped it */
+}
+
 /* As after the removal of the address: the interface of the connection does not have it. */
 static void remove_address(struct t3_ep *ep)
 {
@@ -766,6 +826,8 @@ static struct kunit_case route_cases[] = {
 	KUNIT_CASE(connection_does_not_take_the_vlan_of_another),
 	KUNIT_CASE(address_belongs_to_the_namespace_of_the_id),
 	KUNIT_CASE(address_that_two_namespaces_have),
+	KUNIT_CASE(interfaces_that_a_look_up_visits),
+	KUNIT_CASE(addresses_that_a_look_up_visits),
 	KUNIT_CASE(removed_address_ends_a_connection),
 	KUNIT_CASE(removed_address_releases_an_open),
 	KUNIT_CASE(removed_address_without_a_route_changes_nothing),

@@ -23,7 +23,7 @@ static struct iw_cm_id *cm_id;
 
 static bool no_address;
 
-struct net_device *t3_route_local_dev(struct t3_dev *dev, const struct net *net, __be32 addr)
+struct net_device *t3_route_local_dev(struct t3_dev *dev, struct net *net, __be32 addr)
 {
 	if (no_address)
 		return NULL;
