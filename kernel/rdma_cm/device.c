@@ -452,12 +452,17 @@ static DECLARE_DELAYED_WORK(cm_listen_update_work, cm_listen_update);
 /*
  * A notifier may hold rtnl, which a provider may take to listen. The delay is for processes that
  * change net devices and addresses of a namespace of their own in a loop, and may have many
- * listeners: they use a fifth of a processor at most.
+ * listeners: they use a fifth of a processor, unless an update takes so long that the addresses of
+ * others would have to wait.
  */
+static unsigned long cm_listen_update_delay(void)
+{
+	return HZ / 50 + min(4 * READ_ONCE(cm_listen_update_took), (unsigned long)HZ);
+}
+
 static void cm_queue_listen_update(void)
 {
-	queue_delayed_work(t3_unbound_wq, &cm_listen_update_work,
-			   HZ / 50 + 4 * READ_ONCE(cm_listen_update_took));
+	queue_delayed_work(t3_unbound_wq, &cm_listen_update_work, cm_listen_update_delay());
 }
 
 /* --- link addresses, IP addresses, namespaces -------------------------------- */

@@ -45,15 +45,15 @@ static bool cm_iw_port_is_on(struct ib_device *device, u32 port, struct net_devi
  * @port: the net device of the port
  * @net: a network namespace
  * @addr: an address
- * @index: how many addresses to skip
+ * @addrs: the addresses that were found
  * @ipv4: look for IPv4 addresses
  * @ipv6: look for IPv6 addresses
  */
 struct cm_iw_walk {
 	struct net_device *port;
 	struct net *net;
-	struct sockaddr_in6 *addr;
-	unsigned int index;
+	const struct sockaddr_in6 *addr;
+	struct cm_addrs *addrs;
 	bool ipv4;
 	bool ipv6;
 };
@@ -116,55 +116,55 @@ static int cm_iw_visit_other_net(struct net_device *ndev, struct cm_iw_walk *wal
 	return false;
 }
 
-static bool cm_iw_next_ipv4(struct cm_iw_walk *walk, const struct net_device *ndev)
+static void cm_iw_add_ipv4(const struct net_device *ndev, struct cm_addrs *addrs)
 	__must_hold_shared(RCU)
 {
 	const struct in_device *in_dev = __in_dev_get_rcu(ndev);
-	struct sockaddr_in *sin = (struct sockaddr_in *)walk->addr;
 	const struct in_ifaddr *ifa;
+	struct sockaddr_in *sin;
 
-	if (!in_dev || !walk->ipv4)
-		return false;
+	if (!in_dev)
+		return;
 	in_dev_for_each_ifa_rcu(ifa, in_dev) {
-		if (walk->index--)
-			continue;
+		if (addrs->n == CM_MAX_ADDRS)
+			break;
+		sin = (struct sockaddr_in *)&addrs->at[addrs->n++];
 		sin->sin_family = AF_INET;
 		sin->sin_addr.s_addr = ifa->ifa_local;
-		return true;
 	}
-	return false;
 }
 
-static bool cm_iw_next_ipv6(struct cm_iw_walk *walk, const struct net_device *ndev)
+static void cm_iw_add_ipv6(const struct net_device *ndev, struct cm_addrs *addrs)
 	__must_hold_shared(RCU)
 {
 	struct inet6_dev *in6_dev = __in6_dev_get(ndev);
 	const struct inet6_ifaddr *ifa;
-	bool found = false;
+	struct sockaddr_in6 *sin6;
 
-	if (!in6_dev || !walk->ipv6)
-		return false;
+	if (!in6_dev)
+		return;
 	read_lock_bh(&in6_dev->lock);
 	list_for_each_entry(ifa, &in6_dev->addr_list, if_list) {
-		if (walk->index--)
-			continue;
-		walk->addr->sin6_family = AF_INET6;
-		walk->addr->sin6_addr = ifa->addr;
+		if (addrs->n == CM_MAX_ADDRS)
+			break;
+		sin6 = &addrs->at[addrs->n++];
+		sin6->sin6_family = AF_INET6;
+		sin6->sin6_addr = ifa->addr;
 		if (ipv6_addr_type(&ifa->addr) & IPV6_ADDR_LINKLOCAL)
-			walk->addr->sin6_scope_id = ndev->ifindex;
-		found = true;
-		break;
+			sin6->sin6_scope_id = ndev->ifindex;
 	}
 	read_unlock_bh(&in6_dev->lock);
-	return found;
 }
 
-/* The address at an index, of the device's own net devices. */
-static int cm_iw_visit_addr(struct net_device *ndev, struct cm_iw_walk *walk)
+/* The addresses of the device's own net devices. */
+static int cm_iw_visit_addrs(struct net_device *ndev, struct cm_iw_walk *walk)
 	__must_hold_shared(RCU)
 {
-	return cm_iw_visit_own(ndev, walk) &&
-	       (cm_iw_next_ipv4(walk, ndev) || cm_iw_next_ipv6(walk, ndev));
+	if (cm_iw_visit_own(ndev, walk) && walk->ipv4)
+		cm_iw_add_ipv4(ndev, walk->addrs);
+	if (cm_iw_visit_own(ndev, walk) && walk->ipv6)
+		cm_iw_add_ipv6(ndev, walk->addrs);
+	return 0;
 }
 
 /* The interface itself: a namespace can have routes and addresses that its port does not have. */
@@ -202,7 +202,7 @@ static enum cm_addr_use cm_iw_addr_use(struct cm_id *id, struct ib_device *devic
 				       const struct sockaddr_in6 *addr)
 {
 	struct net *owner = read_pnet(&device->coredev.rdma_net);
-	struct cm_iw_walk walk = { .net = cm_net(id), .addr = (void *)addr };
+	struct cm_iw_walk walk = { .net = cm_net(id), .addr = addr };
 	enum cm_addr_use use = CM_ADDR_FREE;
 
 	if (cm_dev_has_sockets(device) || net_eq(owner, walk.net) ||
@@ -225,46 +225,31 @@ static int cm_iw_check_addr(struct cm_id *id)
 	return cm_iw_addr_use(id, id->base.id.device, &addr) ? -EADDRINUSE : 0;
 }
 
-static int cm_iw_listen_addr_rcu(struct cm_id *id, struct ib_device *device, unsigned int index,
-				 struct sockaddr_in6 *addr)
-	__must_hold_shared(RCU)
-{
-	const struct sockaddr *src = cm_src(id);
-	struct cm_iw_walk walk = {
-		.net = cm_net(id), .addr = addr, .index = index,
-		.ipv4 = src->sa_family == AF_INET || !id->bind.afonly,
-		.ipv6 = src->sa_family == AF_INET6,
-	};
-
-	memset(addr, 0, sizeof(*addr));
-	if (!cm_iw_walk(device, &walk, cm_iw_visit_own))
-		return -ENOENT;
-	if (cm_addr_wildcard(src) && !cm_dev_has_sockets(device) &&
-	    cm_iw_walk(device, &walk, cm_iw_visit_other_net)) {
-		if (!cm_iw_walk(device, &walk, cm_iw_visit_addr))
-			return -ENOENT;
-		cm_addr_set_port((struct sockaddr *)addr, cm_addr_port(src));
-	} else {
-		if (index)
-			return -ENOENT;
-		cm_addr_copy((struct sockaddr *)addr, src);
-	}
-	return 0;
-}
-
 /*
  * A wildcard listener of the card takes the SYNs of all its ports. If a net device above a port is
  * in another namespace, the id listens on the addresses that its own namespace has.
  */
-static int cm_iw_listen_addr(struct cm_id *id, struct ib_device *device, unsigned int index,
-			     struct sockaddr_in6 *addr)
+static void cm_iw_listen_addrs(struct cm_id *id, struct ib_device *device, struct cm_addrs *addrs)
 {
-	int ret;
+	const struct sockaddr *src = cm_src(id);
+	struct cm_iw_walk walk = {
+		.net = cm_net(id), .addrs = addrs,
+		.ipv4 = src->sa_family == AF_INET || !id->bind.afonly,
+		.ipv6 = src->sa_family == AF_INET6,
+	};
+	unsigned int i;
 
 	rcu_read_lock();
-	ret = cm_iw_listen_addr_rcu(id, device, index, addr);
+	if (cm_iw_walk(device, &walk, cm_iw_visit_own)) {
+		if (cm_addr_wildcard(src) && !cm_dev_has_sockets(device) &&
+		    cm_iw_walk(device, &walk, cm_iw_visit_other_net))
+			cm_iw_walk(device, &walk, cm_iw_visit_addrs);
+		else
+			cm_addr_copy((struct sockaddr *)&addrs->at[addrs->n++], src);
+	}
 	rcu_read_unlock();
-	return ret;
+	for (i = 0; i < addrs->n; i++)
+		cm_addr_set_port((struct sockaddr *)&addrs->at[i], cm_addr_port(src));
 }
 
 /* The net device of the id's address is in its namespace. */
@@ -636,7 +621,7 @@ const struct cm_transport cm_iw_transport = {
 	.port_is_on = cm_iw_port_is_on,
 	.is_in_net = cm_iw_is_in_net,
 	.attach = cm_iw_attach,
-	.listen_addr = cm_iw_listen_addr,
+	.listen_addrs = cm_iw_listen_addrs,
 	.addr_use = cm_iw_addr_use,
 	.listen = cm_iw_listen,
 	.unlisten = cm_iw_unlisten,

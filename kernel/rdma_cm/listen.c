@@ -136,19 +136,20 @@ static void cm_unlisten_at(struct cm_listener *l)
 	cm_listener_put(l);
 }
 
-/* Of a wildcard on one device. Each is found by its index, so that the time is its square. */
-#define CM_MAX_ADDRS	1024
-
-/* As cm_transport.listen_addr(). */
-static int cm_listen_addr(struct cm_id *id, struct cm_dev *dev, unsigned int index,
-			  struct sockaddr_in6 *addr)
+/* Those on which the id is to listen, or NULL without memory. The caller frees them. */
+static struct cm_addrs *cm_listen_addrs(struct cm_id *id, struct cm_dev *dev)
 {
-	if (dev->transport->listen_addr)
-		return dev->transport->listen_addr(id, dev->device, index, addr);
-	if (index)
-		return -ENOENT;
-	cm_addr_copy((struct sockaddr *)addr, cm_src(id));
-	return 0;
+	struct cm_addrs *addrs = kvzalloc(sizeof(*addrs), GFP_KERNEL);
+
+	if (!addrs)
+		return NULL;
+	if (dev->transport->listen_addrs) {
+		dev->transport->listen_addrs(id, dev->device, addrs);
+	} else {
+		addrs->n = 1;
+		cm_addr_copy((struct sockaddr *)&addrs->at[0], cm_src(id));
+	}
+	return addrs;
 }
 
 static enum cm_addr_use cm_addr_use(struct cm_id *id, struct cm_dev *dev,
@@ -174,30 +175,58 @@ static bool cm_listens_at(struct cm_id *id, const struct cm_dev *dev,
 }
 
 /* The id is still to listen where it does. */
-static bool cm_listener_is_due(struct cm_listener *l)
+static bool cm_listener_is_due(struct cm_listener *l, const struct cm_addrs *addrs)
 {
-	struct sockaddr_in6 addr = {};
-	unsigned int index;
+	unsigned int i;
 
-	for (index = 0; index < CM_MAX_ADDRS; index++) {
-		if (cm_listen_addr(l->id, l->dev, index, &addr))
-			break;
-		if (cm_addr_same((struct sockaddr *)&l->addr, (struct sockaddr *)&addr))
-			return cm_addr_use(l->id, l->dev, &addr) != CM_ADDR_TAKEN;
-	}
+	for (i = 0; i < addrs->n; i++)
+		if (cm_addr_same((struct sockaddr *)&l->addr, (struct sockaddr *)&addrs->at[i]))
+			return cm_addr_use(l->id, l->dev, &l->addr) != CM_ADDR_TAKEN;
 	return false;
 }
 
 /* Before it listens on others: a provider may refuse an address beside a wildcard. */
-static void cm_unlisten_undue(struct cm_id *id, struct cm_dev *dev)
+static void cm_unlisten_undue(struct cm_id *id, struct cm_dev *dev, const struct cm_addrs *addrs)
 	__must_hold(&id->listen_mutex)
 {
 	struct cm_listener *l, *next;
 
 	lockdep_assert_held(&id->listen_mutex);
 	list_for_each_entry_safe(l, next, &id->listeners, id_item)
-		if (l->dev == dev && !cm_listener_is_due(l))
+		if (l->dev == dev && !cm_listener_is_due(l, addrs))
 			cm_unlisten_at(l);
+}
+
+static int cm_listen_at_due(struct cm_id *id, struct cm_dev *dev, const struct sockaddr_in6 *addr)
+	__must_hold(&id->listen_mutex)
+{
+	lockdep_assert_held(&id->listen_mutex);
+	if (cm_addr_use(id, dev, addr) != CM_ADDR_FREE)
+		return -EADDRINUSE;
+	return cm_listens_at(id, dev, addr) ? 0 : cm_listen_at(id, dev, addr);
+}
+
+/* A device without IPv6 is asked once. */
+static int cm_listen_at_all(struct cm_id *id, struct cm_dev *dev, const struct cm_addrs *addrs)
+	__must_hold(&id->listen_mutex)
+{
+	bool listens = false, no_ipv6 = false;
+	const struct sockaddr_in6 *addr;
+	int ret = 0, error = 0;
+	unsigned int i;
+
+	lockdep_assert_held(&id->listen_mutex);
+	for (i = 0; i < addrs->n && error != -ENOMEM; i++) {
+		addr = &addrs->at[i];
+		if (no_ipv6 && addr->sin6_family == AF_INET6)
+			continue;
+		error = cm_listen_at_due(id, dev, addr);
+		no_ipv6 |= error == -EAFNOSUPPORT && addr->sin6_family == AF_INET6;
+		listens |= !error;
+		if (error && (!ret || ret == -EAFNOSUPPORT))
+			ret = error;
+	}
+	return ret == -EAFNOSUPPORT && listens ? 0 : ret;
 }
 
 /**
@@ -209,39 +238,27 @@ static void cm_unlisten_undue(struct cm_id *id, struct cm_dev *dev)
  *
  * Return: 0, also if the id listens there already, or if a wildcard has no address there; -EINVAL
  * if its state is not LISTENING any more; -EADDRNOTAVAIL if its address is no more in its
- * namespace; or the first error of the provider. That one address of several is of a family that
- * the provider lacks is no error.
+ * namespace; -ENOMEM; or the first error of the provider. That one address of several is of a
+ * family that the provider lacks is no error.
  */
 int cm_listen(struct cm_id *id, struct cm_dev *dev)
 {
-	struct sockaddr_in6 addr = {};
-	bool listens = false;
-	unsigned int index;
-	int ret = 0, error;
+	struct cm_addrs *addrs;
+	int ret = -EINVAL;
 
 	mutex_lock(&id->listen_mutex);
-	if (cm_state(id) != CM_ST_LISTENING) {
-		mutex_unlock(&id->listen_mutex);
-		return -EINVAL;
-	}
-	cm_unlisten_undue(id, dev);
-	for (index = 0; index < CM_MAX_ADDRS; index++) {
-		if (cm_listen_addr(id, dev, index, &addr))
-			break;
-		if (cm_addr_use(id, dev, &addr) != CM_ADDR_FREE)
-			error = -EADDRINUSE;
-		else
-			error = cm_listens_at(id, dev, &addr) ? 0 : cm_listen_at(id, dev, &addr);
-		listens |= !error;
-		if (error && (!ret || ret == -EAFNOSUPPORT))
-			ret = error;
-		if (error == -ENOMEM)
-			break;
-	}
-	if (ret == -EAFNOSUPPORT && listens)
-		ret = 0;
-	if (!index && !ret && cm_dev_of(id))
+	if (cm_state(id) != CM_ST_LISTENING)
+		goto out;
+	ret = -ENOMEM;
+	addrs = cm_listen_addrs(id, dev);
+	if (!addrs)
+		goto out;
+	cm_unlisten_undue(id, dev, addrs);
+	ret = cm_listen_at_all(id, dev, addrs);
+	if (!addrs->n && cm_dev_of(id))
 		ret = -EADDRNOTAVAIL;
+	kvfree(addrs);
+out:
 	mutex_unlock(&id->listen_mutex);
 	return ret;
 }

@@ -17,6 +17,7 @@
 #ifndef T3_RDMA_CM_TRANSPORT_H
 #define T3_RDMA_CM_TRANSPORT_H
 
+#include <linux/in6.h>
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
@@ -30,7 +31,14 @@ struct net_device;
 struct rdma_cm_event;
 struct rdma_conn_param;
 struct sockaddr;
-struct sockaddr_in6;
+
+/* Of a wildcard on one device. */
+#define CM_MAX_ADDRS	1024
+
+struct cm_addrs {
+	unsigned int n;
+	struct sockaddr_in6 at[CM_MAX_ADDRS];
+};
 
 /* Who has an address, beside the namespace of an id. */
 enum cm_addr_use {
@@ -52,8 +60,8 @@ enum cm_addr_use {
  * @detach: undoes that; in any context; optional
  * @release: an id is destroyed: when this returns nothing is posted any more; optional
  * @resolve_route: finds the route of an id; optional
- * @listen_addr: the address at an index on which an id listens on a device. Return: 0, with the
- *	address; -ENOENT: there are no more; optional, if it is the address of the id
+ * @listen_addrs: the addresses on which an id listens on a device; optional, if that is the address
+ *	of the id
  * @addr_use: who else has such an address; optional, if that does not matter
  * @listen: begins to listen on the device of a listener; a request may come inside the call
  * @unlisten: ends that; requests that come later are ignored
@@ -84,8 +92,7 @@ struct cm_transport {
 	void (*detach)(struct cm_id *id);
 	void (*release)(struct cm_id *id);
 	int (*resolve_route)(struct cm_id *id);
-	int (*listen_addr)(struct cm_id *id, struct ib_device *device, unsigned int index,
-			   struct sockaddr_in6 *addr);
+	void (*listen_addrs)(struct cm_id *id, struct ib_device *device, struct cm_addrs *addrs);
 	enum cm_addr_use (*addr_use)(struct cm_id *id, struct ib_device *device,
 				     const struct sockaddr_in6 *addr);
 	int (*listen)(struct cm_listener *l);

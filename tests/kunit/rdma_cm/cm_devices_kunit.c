@@ -344,6 +344,43 @@ static void a_wildcard_and_a_macvlan_of_another_namespace(struct kunit *test)
 	end(test);
 }
 
+/* The device has none. A user can make them, and the updates are for all users. */
+static void a_wildcard_and_a_thousand_ipv6_addresses(struct kunit *test)
+{
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(7000) };
+	struct inet6_ifaddr *ifa = kvcalloc(CM_MAX_ADDRS, sizeof(*ifa), GFP_KERNEL);
+	struct inet6_dev *in6_dev = kunit_kzalloc(test, sizeof(*in6_dev), GFP_KERNEL);
+	unsigned int i;
+
+	begin(test, IN_PROCESS);
+	KUNIT_ASSERT_NOT_NULL(test, ifa);
+	KUNIT_ASSERT_NOT_NULL(test, in6_dev);
+	rwlock_init(&in6_dev->lock);
+	INIT_LIST_HEAD(&in6_dev->addr_list);
+	for (i = 0; i < CM_MAX_ADDRS; i++) {
+		ifa[i].addr.s6_addr32[0] = htonl(0x20010db8);
+		ifa[i].addr.s6_addr32[3] = htonl(i + 1);
+		list_add_tail(&ifa[i].if_list, &in6_dev->addr_list);
+	}
+	fake.in6_dev = in6_dev;
+	fake.upper = net_device_elsewhere();
+	fake.listen_error = -EAFNOSUPPORT;
+	KUNIT_EXPECT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
+	KUNIT_EXPECT_EQ(test, fake.listen_calls, 2u);	/* one is for IPv4 */
+	KUNIT_EXPECT_EQ(test, fake.ipv6_reads, 1u);
+	end(test);
+	kvfree(ifa);
+}
+
+/* Of an update that one user makes long the others do not wait four times as long. */
+static void the_pause_after_a_long_update(struct kunit *test)
+{
+	cm_listen_update_took = 60 * HZ;
+	KUNIT_EXPECT_LE(test, cm_listen_update_delay(), 2ul * HZ);
+	cm_listen_update_took = 0;
+}
+
 /* A provider with sockets listens in the namespace of its net device. */
 static void a_wildcard_of_a_provider_with_sockets(struct kunit *test)
 {
@@ -721,6 +758,8 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(a_wildcard_and_a_port_of_another_namespace),
 	KUNIT_CASE(a_wildcard_and_a_vlan_of_another_namespace),
 	KUNIT_CASE(a_wildcard_and_a_macvlan_of_another_namespace),
+	KUNIT_CASE(a_wildcard_and_a_thousand_ipv6_addresses),
+	KUNIT_CASE(the_pause_after_a_long_update),
 	KUNIT_CASE(a_wildcard_of_a_provider_with_sockets),
 	KUNIT_CASE(a_request_and_a_port_that_leaves),
 	KUNIT_CASE(an_address_that_two_namespaces_have),

@@ -70,6 +70,8 @@ static struct {
 	bool upper_is_macvlan;
 	struct in_device in_dev;
 	struct in_ifaddr ifa;
+	struct inet6_dev *in6_dev;	/* the IPv6 addresses of the port */
+	unsigned int ipv6_reads;	/* how often these were read */
 	/* Another namespace has the address on the card, too; that of the device on a bridge. */
 	bool addr_in_other_net, addr_on_bridge;
 	struct ib_qp qp;
@@ -93,6 +95,7 @@ static struct {
 	/* The connection, and the listener of each device. */
 	struct iw_cm_id *conn, *listener, *other_listener, *mapped_listener;
 	unsigned int listens;		/* number of listeners */
+	unsigned int listen_calls;
 	bool open;			/* the connection is established: its last event is CLOSE */
 	int next_error;			/* return value of the next call */
 	enum fake_event in_call;	/* event inside the next call */
@@ -422,6 +425,7 @@ static int fake_create_listen(struct iw_cm_id *iw, int backlog)
 {
 	int ret = fake.next_error;
 
+	fake.listen_calls++;
 	fake.listen_uid = current_uid();
 #ifdef CONFIG_MEMCG
 	fake_sleeping_charges += fake_others_wait() && current->active_memcg;
@@ -636,6 +640,12 @@ static struct in_device *fake_addrs_of(const struct net_device *ndev)
 	return &fake.in_dev;
 }
 
+static struct inet6_dev *fake_addrs6_of(const struct net_device *ndev)
+{
+	fake.ipv6_reads++;
+	return fake.in6_dev;
+}
+
 static bool fake_has_ipv4(const struct net_device *ndev, __be32 addr)
 {
 	return fake_addrs_of(ndev) && addr == fake.ifa.ifa_local;
@@ -710,6 +720,7 @@ static int fake_put_entry(struct rdma_restrack_entry *entry)
 	for ((iter) = NULL, (above) = fake_upper(); above; (above) = NULL)
 #define t3_vlan_below			fake_vlan_below
 #define __in_dev_get_rcu		fake_addrs_of
+#define __in6_dev_get			fake_addrs6_of
 #define t3_netdev_has_ipv4		fake_has_ipv4
 #define __ip_dev_find(net, addr, hold)	fake_ip_dev(net, addr)
 #define rdma_read_gid_attr_ndev_rcu	fake_gid_ndev
