@@ -863,23 +863,33 @@ void t3_cm_abort_connects(struct t3_dev *dev, u32 qpn)
 	t3_ep_request_if(dev, T3_REQ_ABORT, t3_cm_match_qpn, &qpn);
 }
 
-/* An endpoint without an address is about to look for a route. */
-static bool t3_cm_match_local(const struct t3_ep *ep, const void *addr)
-{
-	__be32 local = READ_ONCE(ep->local.sin_addr.s_addr);
+struct t3_cm_removed {
+	const struct net_device *ndev;
+	const __be32 *addr;
+};
 
-	return !addr || !local || local == *(const __be32 *)addr;
+/* An endpoint without an address or an interface is about to look for a route. */
+static bool t3_cm_match_removed(const struct t3_ep *ep, const void *removed)
+{
+	const struct net_device *ndev = READ_ONCE(ep->ndev);
+	__be32 local = READ_ONCE(ep->local.sin_addr.s_addr);
+	const struct t3_cm_removed *r = removed;
+
+	return (!ndev || ndev == r->ndev) && (!r->addr || !local || local == *r->addr);
 }
 
 /**
  * t3_cm_addr_removed - abort the connections whose interface has lost their local address
  * @dev: device
- * @addr: the address, or NULL: an interface is removed
+ * @ndev: the interface
+ * @addr: the address, or NULL: the interface is removed
  */
-void t3_cm_addr_removed(struct t3_dev *dev, const __be32 *addr)
+void t3_cm_addr_removed(struct t3_dev *dev, const struct net_device *ndev, const __be32 *addr)
 {
+	const struct t3_cm_removed removed = { .ndev = ndev, .addr = addr };
+
 	smp_mb();	/* pairs with the one in t3_ep_publish() */
-	t3_ep_request_if(dev, T3_REQ_ADDR_REMOVED, t3_cm_match_local, addr);
+	t3_ep_request_if(dev, T3_REQ_ADDR_REMOVED, t3_cm_match_removed, &removed);
 }
 
 /*

@@ -824,7 +824,7 @@ bool t3_cm_busy(struct t3_dev *dev);
 /* A QP is dying, or is in ERROR: end a pending connect for it. */
 void t3_cm_abort_connects(struct t3_dev *dev, u32 qpn);
 /* Process context: an interface of the card has lost an address; NULL: it is removed. */
-void t3_cm_addr_removed(struct t3_dev *dev, const __be32 *addr);
+void t3_cm_addr_removed(struct t3_dev *dev, const struct net_device *ndev, const __be32 *addr);
 /* After ib_unregister_device(). Waits for the last endpoint and all work items. */
 void t3_cm_close(struct t3_dev *dev);
 extern cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS];

@@ -6,10 +6,11 @@
  * cxgb3's own events (OFFLOAD_PORT_UP, OFFLOAD_PORT_DOWN) are not sufficient: they report
  * that an interface is set up or down, not that a cable is unplugged.
  */
-#include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
+
+#include <t3_netdev.h>
 
 #include "t3_compat_verbs.h"
 #include "iw_cxgb3.h"
@@ -67,12 +68,11 @@ static struct t3_dev *t3_port_get_dev(struct net_device *port)
  */
 static void t3_port_addr_removed(struct net_device *netdev, const __be32 *addr)
 {
-	struct net_device *port = is_vlan_dev(netdev) ? vlan_dev_real_dev(netdev) : netdev;
-	struct t3_dev *dev = t3_port_get_dev(port);
+	struct t3_dev *dev = t3_port_get_dev(t3_vlan_below(netdev) ?: netdev);
 
 	if (!dev)
 		return;
-	t3_cm_addr_removed(dev, addr);
+	t3_cm_addr_removed(dev, netdev, addr);
 	ib_device_put(&dev->ibdev);
 }
 

@@ -257,7 +257,7 @@ int t3_route_resolve(struct t3_ep *ep)
 	t3_dev_leave(dev);
 	if (ret)
 		goto err_l2t;
-	ep->ndev = ndev;
+	WRITE_ONCE(ep->ndev, ndev);	/* see t3_cm_match_removed() */
 	ep->smt_idx = l2t->smt_idx;
 	ep->mtu = dst_mtu(&rt->dst);
 	spin_lock_bh(&ep->route_lock);
@@ -387,7 +387,7 @@ void t3_route_release(struct t3_ep *ep)
 	}
 	dst_release(dst);
 	dev_put(ep->ndev);
-	ep->ndev = NULL;
+	WRITE_ONCE(ep->ndev, NULL);
 }
 
 /**

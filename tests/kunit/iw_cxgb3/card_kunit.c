@@ -343,11 +343,13 @@ static void count_cq_event(struct ib_event *event, void *context)
 
 static struct {
 	unsigned int addresses, interfaces;
+	const struct net_device *from;
 	__be32 last;
 } removed;
 
-void t3_cm_addr_removed(struct t3_dev *dev, const __be32 *addr)
+void t3_cm_addr_removed(struct t3_dev *dev, const struct net_device *ndev, const __be32 *addr)
 {
+	removed.from = ndev;
 	removed.addresses += !!addr;
 	removed.interfaces += !addr;
 	if (addr)
@@ -1071,22 +1073,30 @@ static void mac_address_change_reports_gid_change(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_GID_CHANGE], 1);
 }
 
-/* Connections over the port or over a VLAN on it must end. */
+static struct net_device *new_vlan(struct kunit *test, struct net_device *below)
+{
+	size_t priv = ALIGN(sizeof(*below), NETDEV_ALIGN);
+	struct net_device *vlan = kunit_kzalloc(test, priv + sizeof(struct vlan_dev_priv),
+						GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, vlan);
+	vlan->priv_flags = IFF_802_1Q_VLAN;
+	vlan_dev_priv(vlan)->real_dev = below;
+	vlan_dev_priv(vlan)->vlan_proto = htons(ETH_P_8021Q);
+	return vlan;
+}
+
+/* Connections over the port or over a VLAN on it must end. The card has no VLAN on a VLAN. */
 static void removed_addresses_are_reported(struct kunit *test)
 {
 	struct net_device *port = dev->ports.lldevs[0];
-	size_t priv = ALIGN(sizeof(*port), NETDEV_ALIGN);
-	struct net_device *vlan = kunit_kzalloc(test, priv + sizeof(struct vlan_dev_priv),
-						GFP_KERNEL);
+	struct net_device *vlan = new_vlan(test, port);
 	struct in_device in_dev = {};
 	struct in_ifaddr ifa = { .ifa_dev = &in_dev, .ifa_local = htonl(0x0a000001) };
 	struct net_device *const over[] = { port, vlan };
 	struct netdev_notifier_info info;
 	unsigned int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, vlan);
-	vlan->priv_flags = IFF_802_1Q_VLAN;
-	vlan_dev_priv(vlan)->real_dev = port;
 	dev->ibdev.ops.owner = THIS_MODULE;
 	for (i = 0; i < ARRAY_SIZE(over); i++) {
 		memset(&removed, 0, sizeof(removed));
@@ -1100,8 +1110,16 @@ static void removed_addresses_are_reported(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, removed.interfaces, 0);
 		t3_port_netdev_event(NULL, NETDEV_UNREGISTER, &info);
 		KUNIT_EXPECT_EQ(test, removed.interfaces, 1);
+		KUNIT_EXPECT_PTR_EQ(test, removed.from, over[i]);
 	}
+	in_dev.dev = new_vlan(test, vlan);
+	info.dev = in_dev.dev;
+	t3_port_inetaddr_event(NULL, NETDEV_DOWN, &ifa);
+	t3_port_netdev_event(NULL, NETDEV_UNREGISTER, &info);
+	KUNIT_EXPECT_EQ(test, removed.addresses, 1);
+	KUNIT_EXPECT_EQ(test, removed.interfaces, 1);
 	/* Another driver's port, and one of another module. */
+	in_dev.dev = vlan;
 	vlan_dev_priv(vlan)->real_dev = vlan;
 	vlan->priv_flags = 0;
 	t3_port_inetaddr_event(NULL, NETDEV_DOWN, &ifa);

@@ -496,7 +496,7 @@ static void remove_address(u32 addr)
 	__be32 removed = cpu_to_be32(addr);
 
 	card.address_removed = true;
-	t3_cm_addr_removed(dev, &removed);
+	t3_cm_addr_removed(dev, init_net.loopback_dev, &removed);
 	flush_workqueue(t3_cm_wq);
 }
 
@@ -508,7 +508,7 @@ static void address_is_removed(void)
 static void interface_is_removed(void)
 {
 	card.address_removed = true;
-	t3_cm_addr_removed(dev, NULL);
+	t3_cm_addr_removed(dev, init_net.loopback_dev, NULL);
 	flush_workqueue(t3_cm_wq);
 }
 
@@ -628,13 +628,18 @@ static void connect_may_get_another_port(struct kunit *test)
 	end(test, ep);
 }
 
+/* Also another interface. Such a connection is not woken, or it would look for its address. */
 static void another_address_is_removed(struct kunit *test)
 {
+	static const struct net_device another;
 	struct t3_ep *ep;
 
 	KUNIT_ASSERT_EQ(test, connect(QPN, 0, NULL), 0);
 	ep = connected(test);
 	remove_address(LOCAL + 1);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CONNECTING);
+	t3_cm_addr_removed(dev, &another, NULL);
+	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CONNECTING);
 	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
 	flush_work(&ep->work);
