@@ -229,7 +229,7 @@ static int t3_tcp_places_at(struct list_head *places, struct net_device *ndev)
 	return ret;
 }
 
-/* @ndev and the VLANs on it */
+/* @ndev and, if it is a port, the VLANs on it: the card serves no VLAN on a VLAN. */
 static int t3_tcp_places_add(struct list_head *places, struct net_device *ndev)
 {
 	struct net_device *vlan;
@@ -238,9 +238,11 @@ static int t3_tcp_places_add(struct list_head *places, struct net_device *ndev)
 
 	rcu_read_lock();
 	ret = t3_tcp_places_at(places, ndev);
-	t3_for_each_vlan_rcu(ndev, vlan, iter)
-		if (!ret)
-			ret = t3_tcp_places_at(places, vlan);
+	if (!t3_vlan_below(ndev)) {
+		t3_for_each_vlan_rcu(ndev, vlan, iter)
+			if (!ret)
+				ret = t3_tcp_places_at(places, vlan);
+	}
 	rcu_read_unlock();
 	return ret;
 }

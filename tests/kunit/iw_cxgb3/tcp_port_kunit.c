@@ -6,7 +6,32 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 
+#include <t3_netdev.h>
+
 #include "cm.h"
+
+/* The loopback interface is a VLAN, and there is another VLAN on it. */
+static bool lo_is_vlan;
+static struct net_device vlan_on_lo;
+
+static struct net_device *above(struct net_device *ndev)
+{
+	return lo_is_vlan && ndev == init_net.loopback_dev ? &vlan_on_lo : NULL;
+}
+
+static struct net_device *below(struct net_device *ndev)
+{
+	static struct net_device port;
+
+	if (ndev == &vlan_on_lo)
+		return init_net.loopback_dev;
+	return lo_is_vlan ? &port : NULL;
+}
+
+#undef netdev_for_each_upper_dev_rcu
+#define netdev_for_each_upper_dev_rcu(ndev, upper, iter) \
+	for ((iter) = NULL, (upper) = above(ndev); upper; (upper) = NULL)
+#define t3_vlan_below	below
 
 #include "tcp_port.c"
 
@@ -39,6 +64,7 @@ static int of_iw_cm(struct iw_cm_id *cm_id, struct iw_cm_event *event)
 static int tcp_port_init(struct kunit *test)
 {
 	no_address = false;
+	lo_is_vlan = false;
 	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
 	cm_id = kunit_kzalloc(test, sizeof(*cm_id), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, dev);
@@ -243,6 +269,20 @@ static void connect_does_not_take_a_port_of_the_host(struct kunit *test)
 	sock_release(chosen);
 }
 
+/* The card does not serve it. */
+static void listener_on_a_vlan_has_no_vlan_on_it(struct kunit *test)
+{
+	LIST_HEAD(places);
+
+	lo_is_vlan = true;
+	INIT_LIST_HEAD(&vlan_on_lo.adj_list.upper);
+	dev_net_set(&vlan_on_lo, &init_net);
+	cm_id->cm_handler = NULL;	/* no sockets */
+	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, &places), 0);
+	KUNIT_EXPECT_TRUE(test, list_is_singular(&places));
+	t3_tcp_port_unlisten(&places);
+}
+
 /* The listener exists on. */
 static void end_of_a_namespace_releases_its_sockets(struct kunit *test)
 {
@@ -262,6 +302,7 @@ static struct kunit_case tcp_port_cases[] = {
 	KUNIT_CASE(address_must_be_on_the_card),
 	KUNIT_CASE(connects_share_a_port),
 	KUNIT_CASE(connect_does_not_take_a_port_of_the_host),
+	KUNIT_CASE(listener_on_a_vlan_has_no_vlan_on_it),
 	KUNIT_CASE(end_of_a_namespace_releases_its_sockets),
 	{}
 };
