@@ -73,12 +73,13 @@ static int cm_iw_walk(struct ib_device *device, struct cm_iw_walk *walk,
 		if (!walk->port)
 			continue;
 		ret = visit(walk->port, walk);
-		if (!ret)
+		if (!ret) {
 			t3_for_each_vlan_rcu(walk->port, vlan, iter) {
 				ret = visit(vlan, walk);
 				if (ret)
 					break;
 			}
+		}
 		if (ret)
 			break;
 	}
