@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // Received out-of-order data. Ranges never overlap; the first copy of a byte is kept. Only small ranges are
-// joined, so a segment costs little however much data waits.
+// joined, and a large one takes no more data, so a segment costs little however much data waits.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,16 @@ namespace t3sim::tcp {
 class Reassembly {
 public:
     /// The caller's window bounds the bytes; this bounds the number of ranges.
-    static constexpr std::size_t max_ranges = 128;
-    static constexpr std::size_t small = 4096; ///< bytes of a range that may be moved
+    static constexpr std::size_t max_ranges = 512;   ///< 256 large ones are a window of 16 MiB
+    static constexpr std::size_t small = 4096;       ///< bytes of a range that may be moved
+    static constexpr std::size_t large = 64U << 10U; ///< data that follows is a range of its own
 
     /// Adds the new bytes of @p data. False: too many ranges, a part was not added.
     bool insert(Seq seq, Bytes data) {
-        std::size_t i = 0; // the first range that does not end before the new data
-        while (i < ranges_.size() && ranges_[i].end() < seq)
-            ++i;
+        // The first range that does not end before the new data.
+        const auto first = std::partition_point(ranges_.begin(), ranges_.end(),
+                                                [seq](const Range& range) { return range.end() < seq; });
+        auto i = static_cast<std::size_t>(first - ranges_.begin());
         const auto consume = [&](std::size_t count) {
             data = data.subspan(count);
             seq += static_cast<std::uint32_t>(count);
@@ -38,6 +40,10 @@ public:
         while (!data.empty()) {
             if (i < ranges_.size() && ranges_[i].seq <= seq) {
                 consume(std::min(data.size(), static_cast<std::size_t>(ranges_[i].end() - seq)));
+                if (ranges_[i].data.size() >= large) {
+                    ++i;
+                    continue;
+                }
                 const Bytes part = data.first(until(i + 1));
                 add(ranges_[i].data, ranges_[i].data.end(), part);
                 consume(part.size());

@@ -203,6 +203,23 @@ TEST(MemoryCosts, OfDataBehindAHole) {
     EXPECT_GT(in_use - before, connections * tcp::Reassembly::max_ranges * 32);
 }
 
+/// A window of data behind one hole.
+TEST(MemoryCosts, OfMuchDataBehindAHole) {
+    tcp::Reassembly held;
+    const Buffer segment(1460);
+    const std::size_t before = in_use;
+    std::uint32_t end = 1;
+    for (; end < 16U << 20; end += 1460) {
+        ASSERT_TRUE(held.insert(tcp::Seq(end), segment));
+        ASSERT_LE(in_use - before, held.cost() + apart) << end;
+    }
+    EXPECT_GT(in_use - before, 16U << 20);
+    for (std::uint32_t next = 1; next != end;) {
+        next += static_cast<std::uint32_t>(held.take(tcp::Seq(next)).size());
+        ASSERT_LE(in_use - before, held.cost() + apart) << next;
+    }
+}
+
 /// A QEMU that does not read.
 TEST(MemoryCosts, OfFramesThatQemuDoesNotTake) {
     constexpr std::size_t bound = 1 << 20; // docs/card-model.md, Memory limits

@@ -211,6 +211,33 @@ TEST(TcpReassembly, AByteInFrontOfMuchDataCostsLittle) {
     EXPECT_EQ(r.cost(), 0U);
 }
 
+// One range of 16 MiB was copied while it grew, and moved for a byte that was received twice: 5 ms each.
+TEST(TcpReassembly, AWindowOfDataIsNotMoved) {
+    constexpr std::uint32_t window = 16 << 20, size = 1460;
+    const Buffer segment(size, 'x');
+    const auto run = [&] {
+        t3sim::test::Effort effort;
+        Reassembly r;
+        std::uint32_t end = 0;
+        effort.action_begins();
+        for (; end < window; end += size) {
+            EXPECT_TRUE(r.insert(Seq(end), segment));
+            effort.action_ends();
+        }
+        std::uint32_t next = 1;
+        effort.action_begins();
+        for (Buffer part; !(part = r.take(Seq(next))).empty();) {
+            effort.action_ends();
+            EXPECT_LE(part.size(), Reassembly::large + size);
+            next += static_cast<std::uint32_t>(part.size());
+        }
+        EXPECT_EQ(next, end);
+        EXPECT_EQ(r.cost(), 0U);
+        return effort.excess();
+    };
+    EXPECT_EQ(t3sim::test::Effort::excess_each_time(run), "");
+}
+
 TEST(TcpTupleHash, TuplesChosenForOneKeyAreSpreadByAnother) {
     const SipKey guessed{1, 2}, key{3, 4};
     std::unordered_set<FourTuple, TupleHash> table(1000, TupleHash{key});
