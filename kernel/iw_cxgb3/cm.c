@@ -172,6 +172,7 @@ static bool t3_cm_retry_rev1(struct t3_ep *ep)
 
 	next->quota = t3_quota_share(&ep->dev->quotas, ep->quota);
 	next->net = ep->net;
+	next->net_may_have_ended = true;
 	next->local = ep->local;
 	next->remote = ep->remote;
 	next->tos = ep->tos;

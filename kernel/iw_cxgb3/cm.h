@@ -206,6 +206,7 @@ struct t3_ep {
 	struct t3_listener *listener;	/* passive; with a reference */
 	struct t3_tcp_port *held;	/* active; see tcp_port.c */
 	struct net *net;		/* of the consumer's id, whose end it may outlive */
+	bool net_may_have_ended;	/* a retry, whose consumer may be gone */
 	struct t3_qp *qp;		/* until t3_qp_disconnected() */
 	struct t3_qp *iw_qp;		/* accepted: the one on which iw_cm has a reference; cm->lock */
 

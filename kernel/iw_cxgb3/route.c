@@ -114,6 +114,21 @@ static bool t3_route_is_on(struct t3_dev *dev, struct net_device *ndev, __be32 a
 	return t3_route_port(dev, ndev) && t3_netdev_find_ipv4(ndev, addr, &left);
 }
 
+/* As t3_route_local_dev(), of a namespace that is only compared: it may have ended. */
+static struct net_device *t3_route_walk(struct t3_dev *dev, const struct net *net, __be32 addr)
+{
+	const struct t3_route_search search = {
+		.net = net, .addr = addr, .left = T3_ROUTE_MAX_VISITS,
+	};
+	struct net_device *found;
+
+	rcu_read_lock();
+	found = t3_route_search(dev, search);
+	dev_hold(found);
+	rcu_read_unlock();
+	return found;
+}
+
 /**
  * t3_route_local_dev - find the interface with a local address
  * @dev: device
@@ -129,16 +144,16 @@ static bool t3_route_is_on(struct t3_dev *dev, struct net_device *ndev, __be32 a
  */
 struct net_device *t3_route_local_dev(struct t3_dev *dev, struct net *net, __be32 addr)
 {
-	const struct t3_route_search search = {
-		.net = net, .addr = addr, .left = T3_ROUTE_MAX_VISITS,
-	};
 	struct net_device *found;
 
+	if (!net)
+		return t3_route_walk(dev, NULL, addr);
 	rcu_read_lock();
-	found = net ? __ip_dev_find(net, addr, false) : NULL;
-	if (!net || (found && !t3_route_is_on(dev, found, addr)))
-		found = t3_route_search(dev, search);
-	dev_hold(found);
+	found = __ip_dev_find(net, addr, false);
+	if (found && !t3_route_is_on(dev, found, addr))
+		found = t3_route_walk(dev, net, addr);
+	else
+		dev_hold(found);
 	rcu_read_unlock();
 	return found;
 }
@@ -152,17 +167,18 @@ struct net_device *t3_route_local_dev(struct t3_dev *dev, struct net *net, __be3
  * The card finds listeners and connections by their addresses, whichever port a segment comes from.
  * So what the namespace of the device has, on any interface, no other one can have. Of two others
  * that have an address on the card neither can use it. t3_rdma_cm, whose ids have no handler of
- * iw_cm, applies the rule itself.
+ * iw_cm, applies the rule itself. The context of such an id is not valid when a connect is repeated.
  */
 bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr)
 {
 	struct net *owner = read_pnet(&dev->ibdev.coredev.rdma_net);
-	const struct t3_route_search search = {
-		.net = t3_cm_id_net(cm_id), .other = true, .addr = addr, .left = UINT_MAX,
-	};
+	struct t3_route_search search = { .other = true, .addr = addr, .left = UINT_MAX };
 	bool conflicts;
 
-	if (!cm_id->cm_handler || !addr || !search.net || net_eq(search.net, owner))
+	if (!cm_id->cm_handler || !addr)
+		return false;
+	search.net = t3_cm_id_net(cm_id);
+	if (!search.net || net_eq(search.net, owner))
 		return false;
 	rcu_read_lock();
 	conflicts = __ip_dev_find(owner, addr, false) || t3_route_search(dev, search);
@@ -207,7 +223,7 @@ static int t3_route_check_l2t(struct l2t_entry *e, const struct net_device *ndev
 
 /**
  * t3_route_resolve - set route, L2T entry, port and path MTU of an endpoint
- * @ep: endpoint with both addresses set; its namespace does not end during the call
+ * @ep: endpoint with both addresses set; its namespace is valid, or net_may_have_ended is set
  *
  * Does not sleep. Return: 0; -EADDRNOTAVAIL if no port of the card has the local address,
  * -EOPNOTSUPP if the destination is this host (the card has no loopback),
@@ -229,7 +245,8 @@ int t3_route_resolve(struct t3_ep *ep)
 	struct rtable *rt;
 	int ret;
 
-	ndev = t3_route_local_dev(dev, ep->net, fl4.saddr);
+	ndev = ep->net_may_have_ended ? t3_route_walk(dev, ep->net, fl4.saddr) :
+					t3_route_local_dev(dev, ep->net, fl4.saddr);
 	if (!ndev)
 		return -EADDRNOTAVAIL;
 	fl4.flowi4_oif = ndev->ifindex;

@@ -15,9 +15,12 @@ static struct rtable *find_route(void);
 
 #define ip_route_output_key(net, fl4) ((void)(fl4), find_route())
 
+static bool read_what_is_gone;
+
 /* The other namespaces of the tests have no more than their addresses. */
 static struct net_device *find_ip_dev(struct net *net, __be32 addr)
 {
+	read_what_is_gone |= IS_ERR(net);
 	return net == &init_net ? __ip_dev_find(net, addr, false) : NULL;
 }
 
@@ -660,6 +663,25 @@ static bool conflicts(struct net *net, struct net *owner, u32 addr)
 	return t3_route_conflicts(dev, &cm_id, htonl(addr));
 }
 
+/* The consumer of a connect that is repeated may be gone, with its namespace: nothing reads them. */
+static void repeated_connect_without_a_consumer(struct kunit *test)
+{
+	struct net *gone = ERR_PTR(-ENOENT);
+	struct iw_cm_id cm_id = { .context = ERR_PTR(-ENOENT) };
+	struct t3_ep *ep = t3_ep_alloc(dev);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
+	use_lo(test);
+	ep->local.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ep->net = gone;
+	ep->net_may_have_ended = true;
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), -EADDRNOTAVAIL);
+	KUNIT_EXPECT_FALSE(test, read_what_is_gone);
+	KUNIT_EXPECT_FALSE(test, t3_route_conflicts(dev, &cm_id, htonl(INADDR_LOOPBACK)));
+	t3_ep_put(ep);
+	atomic_dec(&l2t.refcnt);	/* as if an endpoint had dropped it */
+}
+
 /* The card takes the segments to an address from each port: also those for another namespace. */
 static void address_that_two_namespaces_have(struct kunit *test)
 {
@@ -826,6 +848,7 @@ static struct kunit_case route_cases[] = {
 	KUNIT_CASE(connection_does_not_take_the_vlan_of_another),
 	KUNIT_CASE(address_belongs_to_the_namespace_of_the_id),
 	KUNIT_CASE(address_that_two_namespaces_have),
+	KUNIT_CASE(repeated_connect_without_a_consumer),
 	KUNIT_CASE(interfaces_that_a_look_up_visits),
 	KUNIT_CASE(addresses_that_a_look_up_visits),
 	KUNIT_CASE(removed_address_ends_a_connection),
