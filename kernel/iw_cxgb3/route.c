@@ -115,11 +115,10 @@ static bool t3_route_is_on(struct t3_dev *dev, struct net_device *ndev, __be32 a
 }
 
 /* As t3_route_local_dev(), of a namespace that is only compared: it may have ended. */
-static struct net_device *t3_route_walk(struct t3_dev *dev, const struct net *net, __be32 addr)
+static struct net_device *t3_route_walk(struct t3_dev *dev, const struct net *net, __be32 addr,
+					unsigned int visits)
 {
-	const struct t3_route_search search = {
-		.net = net, .addr = addr, .left = T3_ROUTE_MAX_VISITS,
-	};
+	const struct t3_route_search search = { .net = net, .addr = addr, .left = visits };
 	struct net_device *found;
 
 	rcu_read_lock();
@@ -147,11 +146,11 @@ struct net_device *t3_route_local_dev(struct t3_dev *dev, struct net *net, __be3
 	struct net_device *found;
 
 	if (!net)
-		return t3_route_walk(dev, NULL, addr);
+		return t3_route_walk(dev, NULL, addr, T3_ROUTE_MAX_VISITS);
 	rcu_read_lock();
 	found = __ip_dev_find(net, addr, false);
 	if (found && !t3_route_is_on(dev, found, addr))
-		found = t3_route_walk(dev, net, addr);
+		found = t3_route_walk(dev, net, addr, T3_ROUTE_MAX_VISITS);
 	else
 		dev_hold(found);
 	rcu_read_unlock();
@@ -245,7 +244,8 @@ int t3_route_resolve(struct t3_ep *ep)
 	struct rtable *rt;
 	int ret;
 
-	ndev = ep->net_may_have_ended ? t3_route_walk(dev, ep->net, fl4.saddr) :
+	/* A retry is not in softirq. */
+	ndev = ep->net_may_have_ended ? t3_route_walk(dev, ep->net, fl4.saddr, UINT_MAX) :
 					t3_route_local_dev(dev, ep->net, fl4.saddr);
 	if (!ndev)
 		return -EADDRNOTAVAIL;

@@ -460,7 +460,7 @@ static unsigned long cm_listen_update_delay(void)
 	return HZ / 50 + min(4 * READ_ONCE(cm_listen_update_took), (unsigned long)HZ);
 }
 
-static void cm_queue_listen_update(void)
+void cm_queue_listen_update(void)
 {
 	queue_delayed_work(t3_unbound_wq, &cm_listen_update_work, cm_listen_update_delay());
 }

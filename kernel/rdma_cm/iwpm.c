@@ -683,6 +683,7 @@ static int cm_listener_set_mapping(struct cm_listener *l, struct cm_mapping *map
 		return -ECANCELED;
 	if (cm_mapping_changes_port(mapping)) {
 		l->iw->mapped.device = l->iw->iw.device;
+		l->iw->mapped.context = l->iw->iw.context;
 		l->iw->mapped.event_handler = cm_mapped_upcall;
 		l->iw->mapped.add_ref = cm_mapped_get;
 		l->iw->mapped.rem_ref = cm_mapped_put;

@@ -185,7 +185,10 @@ static bool cm_listener_is_due(struct cm_listener *l, const struct cm_addrs *add
 	return false;
 }
 
-/* Before it listens on others: a provider may refuse an address beside a wildcard. */
+/*
+ * Before it listens on others: a provider may refuse an address beside a wildcard. Another id may
+ * have been refused because of a listener that ends here, so all are to try again.
+ */
 static void cm_unlisten_undue(struct cm_id *id, struct cm_dev *dev, const struct cm_addrs *addrs)
 	__must_hold(&id->listen_mutex)
 {
@@ -193,17 +196,21 @@ static void cm_unlisten_undue(struct cm_id *id, struct cm_dev *dev, const struct
 
 	lockdep_assert_held(&id->listen_mutex);
 	list_for_each_entry_safe(l, next, &id->listeners, id_item)
-		if (l->dev == dev && !cm_listener_is_due(l, addrs))
+		if (l->dev == dev && !cm_listener_is_due(l, addrs)) {
 			cm_unlisten_at(l);
+			cm_queue_listen_update();
+		}
 }
 
 static int cm_listen_at_due(struct cm_id *id, struct cm_dev *dev, const struct sockaddr_in6 *addr)
 	__must_hold(&id->listen_mutex)
 {
 	lockdep_assert_held(&id->listen_mutex);
+	if (cm_listens_at(id, dev, addr))
+		return 0;
 	if (cm_addr_use(id, dev, addr) != CM_ADDR_FREE)
 		return -EADDRINUSE;
-	return cm_listens_at(id, dev, addr) ? 0 : cm_listen_at(id, dev, addr);
+	return cm_listen_at(id, dev, addr);
 }
 
 /* A device without IPv6 is asked once. */
@@ -221,6 +228,7 @@ static int cm_listen_at_all(struct cm_id *id, struct cm_dev *dev, const struct c
 		if (no_ipv6 && addr->sin6_family == AF_INET6)
 			continue;
 		error = cm_listen_at_due(id, dev, addr);
+		cond_resched();
 		no_ipv6 |= error == -EAFNOSUPPORT && addr->sin6_family == AF_INET6;
 		listens |= !error;
 		if (error && (!ret || ret == -EAFNOSUPPORT))

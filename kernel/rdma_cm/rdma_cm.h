@@ -583,6 +583,7 @@ void cm_dev_detach(struct cm_id *id);
 void cm_dev_put(struct cm_dev *dev);
 int cm_listen_start(struct cm_id *id);
 void cm_listen_stop(struct cm_id *id);
+void cm_queue_listen_update(void);
 bool cm_dev_link_listener(struct cm_listener *l);
 void cm_dev_unlink_listener(struct cm_listener *l);
 int cm_devices_init(void);

@@ -271,11 +271,15 @@ static struct net_device *net_device_elsewhere(void)
 	return &ndev;
 }
 
-/* Addresses or namespaces of net devices have changed. */
-static void net_devices_changed(void)
+/* Addresses or namespaces of net devices have changed. Return: the number of updates. */
+static unsigned int net_devices_changed(void)
 {
+	unsigned int updates = 0;
+
 	cm_inetaddr_event(NULL, NETDEV_UP, NULL);
-	flush_delayed_work(&cm_listen_update_work);
+	for (; delayed_work_pending(&cm_listen_update_work); updates++)
+		flush_delayed_work(&cm_listen_update_work);
+	return updates;
 }
 
 static u32 listens_on(void)
@@ -318,12 +322,13 @@ static void a_wildcard_and_a_vlan_of_another_namespace(struct kunit *test)
 	begin(test, IN_PROCESS);
 	listen_on_wildcard(test);
 	fake.upper = net_device_elsewhere();
-	net_devices_changed();
+	/* The wildcard has ended, and others may have waited for its port. */
+	KUNIT_EXPECT_EQ(test, net_devices_changed(), 2u);
 	KUNIT_ASSERT_NOT_NULL(test, fake.listener);
 	KUNIT_EXPECT_EQ(test, listens_on(), (u32)FAKE_LOCAL);
 	KUNIT_EXPECT_EQ(test, fake.listens, 1u);
 	KUNIT_EXPECT_EQ(test, fake_res.entries, 1);
-	net_devices_changed();
+	KUNIT_EXPECT_EQ(test, net_devices_changed(), 1u);
 	KUNIT_EXPECT_EQ(test, fake.listens, 1u);
 	fake.upper = NULL;
 	net_devices_changed();
