@@ -205,10 +205,15 @@ void EventLoop::charge(const SharedShare& share, const std::function<void()>& wo
 }
 
 void EventLoop::took_long(const SharedShare& share, Time processor_time) {
-    const Time now = monotonic(), end = now + (processor_time > long_time ? rest_factor * processor_time : 0);
+    // Events of the client run also while it rests. They make the rest longer, not shorter.
+    Time end = std::max(share->until, monotonic());
+    const bool rests_longer = processor_time > long_time;
+    if (rests_longer)
+        end += rest_factor * std::min(processor_time, longest_time);
     share->measured_until = end + measured_time;
-    if (end == now)
+    if (!rests_longer)
         return;
+    share->until = end;
     logger("loop").debug("a handler took {} us of processor time: its client rests", processor_time / 1000);
     queue_.cancel(share->end);
     share->end = queue_.at(end - start_, [this, share] { rest(share, false); });

@@ -42,11 +42,13 @@ public:
     /// measured only in measured_time after a handler that was long by the other one.
     struct Share {
         bool rests = false;
-        Time measured_until = 0; ///< CLOCK_MONOTONIC
-        EventQueue::Id end;      ///< of the rest
+        Time until = 0, measured_until = 0; ///< CLOCK_MONOTONIC
+        EventQueue::Id end;                 ///< of the rest
     };
     using SharedShare = std::shared_ptr<Share>;
     static constexpr Time long_time = 1'000'000, rest_factor = 20, measured_time = 1'000'000'000;
+    /// Processor time includes what a hypervisor takes. So one handler causes no longer rest than this one.
+    static constexpr Time longest_time = 100'000'000;
 
     /// Budget of the events of one turn, and of one handler.
     static constexpr Time turn_time = 50'000;

@@ -92,6 +92,8 @@ void Server::receive() {
             return;
         send_reply(connection_->message().header, error);
     }
+    if (share_->rests) // the rest of an earlier message is done, the next one is not read
+        return;
     for (int i = 0; connection_ && i < messages_per_turn; i++) {
         if (connection_->output_waits())
             return;

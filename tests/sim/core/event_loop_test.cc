@@ -201,6 +201,20 @@ TEST(EventLoop, HandlersThatWaitForTheProcessorDoNotRest) {
     loop.unwatch(watch);
 }
 
+TEST(EventLoop, AnEventDuringARestMakesItLonger) {
+    EventLoop loop;
+    const auto share = std::make_shared<EventLoop::Share>();
+    while (!share->rests)
+        loop.charge(share, [] { compute(20'000'000); });
+    for (const Time duration : {2'000'000, 20'000'000, 100'000}) {
+        const Time until = share->until, measured_until = share->measured_until;
+        loop.charge(share, [duration] { compute(duration); });
+        EXPECT_GE(share->until, until + (duration > EventLoop::long_time ? 20 * duration : 0));
+        EXPECT_GE(share->measured_until, measured_until);
+    }
+    EXPECT_TRUE(share->rests);
+}
+
 /// What happens meanwhile is handled after the rest: a level, an edge, a change, a new descriptor.
 TEST(EventLoop, ARestLosesNothing) {
     EventLoop loop;
