@@ -452,12 +452,13 @@ void Connection::deliver(Seq seq, Bytes data, bool push) {
     engine_.sink_.received(id, seq, data, push);
 }
 
-/// Adds the next bytes to those that are not delivered yet.
+/// Adds the next bytes to those that are not delivered yet. Only small ones are copied.
 void Connection::keep(Buffer&& data, bool push) {
     rcv_nxt_ += static_cast<std::uint32_t>(data.size());
     held_bytes_ += data.size();
     held_push_ |= push;
-    if (held_.empty() || held_.back().size() + data.size() > Engine::drained_at_a_time) {
+    if (held_.empty() || data.size() > Reassembly::small ||
+        held_.back().size() + data.size() > Engine::drained_at_a_time) {
         held_blocks_ += data.capacity() + Fifo<Buffer>::place_cost;
         held_.push_back(std::move(data));
         return;
