@@ -161,9 +161,11 @@ static void cm_iw_add_ipv6(const struct net_device *ndev, struct cm_addrs *addrs
 static int cm_iw_visit_addrs(struct net_device *ndev, struct cm_iw_walk *walk)
 	__must_hold_shared(RCU)
 {
-	if (cm_iw_visit_own(ndev, walk) && walk->ipv4)
+	if (!cm_iw_visit_own(ndev, walk))
+		return 0;
+	if (walk->ipv4)
 		cm_iw_add_ipv4(ndev, walk->addrs);
-	if (cm_iw_visit_own(ndev, walk) && walk->ipv6)
+	if (walk->ipv6)
 		cm_iw_add_ipv6(ndev, walk->addrs);
 	return 0;
 }
