@@ -131,9 +131,11 @@ void Signals::prepare() {
 void Signals::signal(const SharedEventfd& eventfd) {
     if (!slow_) {
         const std::int64_t began = nanoseconds();
-        const bool done = eventfd->is_socket || notifier().signal(eventfd->fd.get());
+        bool done = true;
         if (eventfd->is_socket)
             write_one(*eventfd);
+        else
+            done = notifier().signal(eventfd->fd.get());
         slow_ = nanoseconds() - began > longest_signal;
         if (slow_)
             logger("irq").warn("a signal of a client took more than 1 ms: the worker signals from now on");
