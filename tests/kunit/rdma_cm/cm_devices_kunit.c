@@ -411,6 +411,16 @@ static void a_request_and_a_port_that_leaves(struct kunit *test)
 	end(test);
 }
 
+/* The listener ends. */
+static void the_next_id_cannot_bind(struct kunit *test)
+{
+	listener = NULL;
+	destroy(&id);
+	id = make_id();
+	KUNIT_ASSERT_NOT_NULL(test, id);
+	KUNIT_EXPECT_EQ(test, call(BIND), -EADDRINUSE);
+}
+
 /* The card takes the SYNs to the address from each port: also those for the other namespace. */
 static void an_address_that_two_namespaces_have(struct kunit *test)
 {
@@ -423,11 +433,7 @@ static void an_address_that_two_namespaces_have(struct kunit *test)
 	write_pnet(&fake.device.coredev.rdma_net, &third_net);
 	net_devices_changed();
 	KUNIT_EXPECT_NOT_NULL(test, fake.listener);
-	listener = NULL;
-	destroy(&id);
-	id = make_id();
-	KUNIT_ASSERT_NOT_NULL(test, id);
-	KUNIT_EXPECT_EQ(test, call(BIND), -EADDRINUSE);
+	the_next_id_cannot_bind(test);
 	end(test);
 }
 
@@ -445,12 +451,8 @@ static void an_address_that_the_namespace_of_the_device_has(struct kunit *test)
 	fake.addr_on_bridge = false;
 	net_devices_changed();
 	KUNIT_EXPECT_NOT_NULL(test, fake.listener);
-	listener = NULL;
-	destroy(&id);
 	fake.addr_on_bridge = true;
-	id = make_id();
-	KUNIT_ASSERT_NOT_NULL(test, id);
-	KUNIT_EXPECT_EQ(test, call(BIND), -EADDRINUSE);
+	the_next_id_cannot_bind(test);
 	end(test);
 }
 
