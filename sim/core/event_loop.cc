@@ -205,13 +205,20 @@ void EventLoop::charge(const SharedShare& share, const std::function<void()>& wo
 }
 
 void EventLoop::took_long(const SharedShare& share, Time processor_time) {
+    const Time now = monotonic();
     // Events of the client run also while it rests. They make the rest longer, not shorter.
-    Time end = std::max(share->until, monotonic());
-    const bool rests_longer = processor_time > long_time;
-    if (rests_longer)
-        end += rest_factor * std::min(processor_time, longest_time);
-    share->measured_until = end + measured_time;
-    if (!rests_longer)
+    Time end = std::max(share->until, now);
+    bool has_to_rest = false;
+    if (processor_time > long_time) {
+        if (now >= share->suspected_until)
+            share->long_handlers = 0;
+        has_to_rest = ++share->long_handlers > single_handlers;
+        if (has_to_rest)
+            end += rest_factor * std::min(processor_time, longest_time);
+        share->suspected_until = end + watch_time;
+    }
+    share->measured_until = end + watch_time;
+    if (!has_to_rest)
         return;
     share->until = end;
     logger("loop").debug("a handler took {} us of processor time: its client rests", processor_time / 1000);

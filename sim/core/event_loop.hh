@@ -39,15 +39,18 @@ public:
     /// What the descriptors of one client have together, and those of its successors. After a handler of one
     /// has taken more than long_time of processor time, none is handled until rest_factor times this time has
     /// passed. That clock is slow, and the other one counts what a busy machine takes. So processor time is
-    /// measured only in measured_time after a handler that was long by the other one.
+    /// measured only in watch_time after a handler that was long by the other one.
     struct Share {
         bool rests = false;
-        Time until = 0, measured_until = 0; ///< CLOCK_MONOTONIC
-        EventQueue::Id end;                 ///< of the rest
+        unsigned long_handlers = 0; ///< each within watch_time after the one before
+        Time until = 0, measured_until = 0, suspected_until = 0; ///< CLOCK_MONOTONIC
+        EventQueue::Id end;                                      ///< of the rest
     };
     using SharedShare = std::shared_ptr<Share>;
-    static constexpr Time long_time = 1'000'000, rest_factor = 20, measured_time = 1'000'000'000;
-    /// Processor time includes what a hypervisor takes. So one handler causes no longer rest than this one.
+    static constexpr Time long_time = 1'000'000, rest_factor = 20, watch_time = 1'000'000'000;
+    /// Processor time includes what a hypervisor takes. So single long handlers cause no rest, and one causes
+    /// no longer rest than longest_time does.
+    static constexpr unsigned single_handlers = 2;
     static constexpr Time longest_time = 100'000'000;
 
     /// Budget of the events of one turn, and of one handler.

@@ -201,6 +201,25 @@ TEST(EventLoop, HandlersThatWaitForTheProcessorDoNotRest) {
     loop.unwatch(watch);
 }
 
+/// A hypervisor interrupts handlers, too, and its time counts as theirs.
+TEST(EventLoop, SingleLongHandlersCauseNoRest) {
+    EventLoop loop;
+    const auto share = std::make_shared<EventLoop::Share>();
+    unsigned handlers = 0;
+    // The first one only starts the measurement.
+    for (; !share->rests; ++handlers)
+        loop.charge(share, [] { compute(20'000'000); });
+    EXPECT_EQ(handlers, 1 + EventLoop::single_handlers + 1);
+    share->rests = false;
+    // As if the last one had been long ago.
+    share->until = share->suspected_until = 0;
+    for (unsigned i = 0; i < EventLoop::single_handlers; ++i)
+        loop.charge(share, [] { compute(2'000'000); });
+    EXPECT_FALSE(share->rests);
+    loop.charge(share, [] { compute(2'000'000); });
+    EXPECT_TRUE(share->rests);
+}
+
 TEST(EventLoop, AnEventDuringARestMakesItLonger) {
     EventLoop loop;
     const auto share = std::make_shared<EventLoop::Share>();
