@@ -26,7 +26,7 @@ help:
 	@echo "  make provider   the libibverbs provider for this machine's rdma-core"
 	@echo "  make modules    kernel modules for this machine's kernel (KDIR=... for another one)"
 	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14 and the newest kernel of backports and sid, with W=1, sparse, checkpatch and clang's check of locks"
-	@echo "  make test-long  the long, seeded runs"
+	@echo "  make test-long  the jobs of the long run whose inputs have changed (JOB='a b': these; tests/run long --list: all)"
 	@echo "  make test-races one thread held at each point of the modules while another operation runs (SAMPLE=n SEED=n JOBS=n PAIR=name KERNEL=debug|stock SUITE=...)"
 	@echo "  make test-big-endian  unit tests of portable code for s390x, under qemu-user"
 	@echo "  make test CAPTURES=1  every system test with its wires captured and checked by tshark"
@@ -88,7 +88,7 @@ test: deps
 	@tests/run test --build $(BUILD) $(captures)
 
 test-long: deps
-	@tests/run long --build $(BUILD) $(captures)
+	@tests/run long --build $(BUILD) $(captures) $(JOB)
 
 # Also in test-long. The programs run under qemu-user.
 test-big-endian: deps

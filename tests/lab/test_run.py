@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""How tests/run counts the results of JUnit files, and those of a second run of failed tests."""
+"""How tests/run counts the results of JUnit files, and those of a second run of failed tests; the jobs of the long run and their evidence."""
+
+import subprocess
+import sys
 
 import loading
 import pytest
@@ -9,6 +12,11 @@ from labkit import paths
 @pytest.fixture
 def program():
     return loading.program("tests/run")
+
+
+@pytest.fixture
+def stages(program):
+    return sys.modules["stages"]
 
 
 @pytest.fixture
@@ -66,8 +74,8 @@ def test_only_tests_that_pass_in_the_second_run_are_forgiven(tally, tmp_path):
     assert (first.failures, first.unstable, first.passed) == (["earlier: c::z", "s: c::b"], ["s: c::a"], 1)
 
 
-def test_files_run_by_themselves_and_are_counted_together(program, tally, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(program, "ROOT", tmp_path)
+def test_files_run_by_themselves_and_are_counted_together(program, stages, tally, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(stages, "ROOT", tmp_path)
     monkeypatch.delenv("CI", raising=False)
     (tmp_path / "t").mkdir()
     for name, text in (("passes", "def test_a(): pass"), ("fails", "def test_b(): assert 0"), ("empty", ""), ("broken", "import absent")):
@@ -80,62 +88,102 @@ def test_files_run_by_themselves_and_are_counted_together(program, tally, tmp_pa
     assert all(f"== t/test_{name}.py\n" in output for name in ("passes", "fails", "empty", "broken"))
 
 
-def races(program, what, tmp_path):
-    return {stage.name: stage.command for stage in program.stages(what, tmp_path, None) if "tests/races/run" in stage.command}
+@pytest.fixture
+def jobs(program, tmp_path):
+    """Of the long run, by name."""
+    listed = list(program.long.jobs(tmp_path, None))
+    named = {job.name: job for job in listed}
+    assert len(named) == len(listed)
+    return named
 
 
-def test_the_long_run_has_all_races_and_samples_on_the_debug_kernels_of_two_releases(program, tmp_path):
-    commands = races(program, "long", tmp_path)
-    everything = commands.pop("races")
-    assert everything[everything.index("--kernel") + 1] == "uml" and "--sample" not in everything
-    for device in ("card", "rxe"):
-        command = commands.pop(f"races-{device}")
-        assert command[command.index("--kernel") + 1] == "uml" and f"--{device}" in command and int(command[command.index("--sample") + 1]) >= 1000
-    for command in commands.values():
-        assert command[command.index("--kernel") + 1] == "debug" and int(command[command.index("--sample") + 1]) >= 1000
-    assert [command[command.index("--suite") + 1] for command in commands.values() if "--suite" in command] == ["forky"]
+def test_an_unknown_job_is_refused_and_jobs_may_follow_options():
+    done = subprocess.run(["tests/run", "long", "--build", "build", "absent"], cwd=paths.REPO, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "there is no job absent" in done.stderr
+    done = subprocess.run(["tests/run", "check", "races"], cwd=paths.REPO, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "only `long` has jobs" in done.stderr
 
 
-def test_the_short_run_has_a_sample_of_races(program, tmp_path):
-    command, = races(program, "test", tmp_path).values()
-    assert command[command.index("--kernel") + 1] == "uml" and "--sample" in command
+def test_each_job_depends_on_files_of_the_tree(jobs):
+    for job in jobs.values():
+        for path in (*job.inputs, *job.own):
+            assert path.startswith(":!") or (paths.REPO / path).exists(), f"{job.name}: {path}"
 
 
-@pytest.mark.parametrize(("what", "kernels"), [
-    ("check", []), ("test", ["--kernel=uml"]),
-    ("long", ["--kernel=uml", "--kernel=base", "--kernel=debug", "--kernel=kcsan", "--suite=trixie-arm64-64k"])])
-def test_kunit_suites_run_on_each_kernel(program, tmp_path, what, kernels):
-    stages = [stage for stage in program.stages(what, tmp_path, None) if "tests/kunit/run" in stage.command]
-    assert [stage.command[1] for stage in stages] == kernels
-    assert all(stage.junit for stage in stages)
+def test_each_file_of_system_tests_is_a_job_and_each_named_test_exists(jobs):
+    for file in (paths.REPO / "tests/system").glob("test_*.py"):
+        assert jobs[file.stem].own == (f"tests/system/{file.name}",)
+    for job in jobs.values():
+        for word in job.stage.command:
+            file, _, name = str(word).partition("::")
+            if name:
+                assert f"def {name}(" in (paths.REPO / file).read_text()
 
 
-def test_the_long_run_has_the_programs_of_others_over_all_modules(program, tmp_path):
-    stages = {stage.name: stage.command for stage in program.stages("long", tmp_path, None)}
-    assert "tests/system" in stages["system"] and "--long" in stages["system"]  # over the in-tree modules
-    for level in program.OUR_MODULES:
-        command = stages[f"programs-{level}"]
-        assert "tests/system/test_programs.py" in command and "--long" in command and f"--load={level}" in command
+@pytest.fixture
+def tree(program, stages, tmp_path, monkeypatch):
+    """A repository with one input, and a job for it."""
+    for module in (stages, program.long, program):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+    (tmp_path / "input").write_text("1")
+    git(tmp_path, "init", "-q")
+    commit(tmp_path)
+    return tmp_path
 
 
-def test_the_long_run_has_faults_removal_and_siw_on_arm64(program, tmp_path):
-    command = {stage.name: stage.command for stage in program.stages("long", tmp_path, None)}["once-trixie-arm64"]
-    assert "--suite=trixie-arm64" in command and "--long" in command
-    assert {"tests/system/test_faults.py", "tests/system/test_siw.py"} <= set(command) and sum("removal" in str(word) for word in command) >= 3
-    for word in command:
-        file, _, name = str(word).partition("::")
-        if name:
-            assert f"def {name}(" in (paths.REPO / file).read_text()
+def git(tree, *command):
+    subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *command], cwd=tree, check=True, capture_output=True)
 
 
-def test_the_long_run_has_cards_behind_an_iommu_on_each_release(program, tmp_path):
-    commands = [stage.command for stage in program.stages("long", tmp_path, None) if "tests/system/test_iommu.py" in stage.command]
-    for suite in ("bookworm", "trixie", "forky", "trixie-arm64"):
-        assert any(f"--suite={suite}" in command and "--load=rdma-t3" in command for command in commands)
+def commit(tree):
+    git(tree, "add", "-A")
+    git(tree, "commit", "-qm", "x")
 
 
-def test_the_long_run_has_roce_on_each_release(program, tmp_path):
-    stages = {stage.name: stage.command for stage in program.stages("long", tmp_path, None)}
-    for suite in ("trixie", "forky"):
-        command = stages[f"roce-{suite}"]
-        assert "tests/system/test_roce.py" in command and "--long" in command and f"--suite={suite}" in command
+def job(program, status="true"):
+    return program.long.Job(program.Stage("j", [status]), ("input",), seed="7")
+
+
+def evidence(program, tree):
+    return program.long.Evidence(tree / "evidence.md")
+
+
+def run(program, tree, what, names=()):
+    """Runs one job; whether it ran."""
+    tally = program.Tally()
+    program.long.run([what], evidence(program, tree), names, tally)
+    return len(tally.stages) == 1
+
+
+def test_a_job_runs_again_when_an_input_has_changed_or_it_is_named(program, tree):
+    assert run(program, tree, job(program)) and not run(program, tree, job(program))
+    assert run(program, tree, job(program), ["j"])
+    line, = evidence(program, tree).lines.values()
+    assert (line["Passed"], line["Failed"], line["Skipped"], line["Seed"]) == ("1", "0", "0", "7")
+    (tree / "other").write_text("no input")
+    commit(tree)
+    assert not run(program, tree, job(program))
+    (tree / "input").write_text("2")
+    commit(tree)
+    assert list(program.long.listed([job(program)], evidence(program, tree)))[0].split(None, 1)[1].startswith("inputs changed since")
+    assert run(program, tree, job(program)) and not run(program, tree, job(program))
+
+
+def test_a_failed_job_has_a_line_and_runs_again(program, tree):
+    assert run(program, tree, job(program, "false"))
+    assert evidence(program, tree).lines["j"]["Failed"] == "1"
+    assert run(program, tree, job(program))
+
+
+def test_a_job_whose_inputs_are_in_no_commit_leaves_no_line(program, tree, capsys):
+    (tree / "input").write_text("2")
+    assert run(program, tree, job(program))
+    assert not evidence(program, tree).lines and "input" in capsys.readouterr().out.split("no line in docs/evidence.md")[1]
+
+
+def test_runs_beside_each_other_keep_the_lines_of_both(program, tree):
+    first, second = evidence(program, tree), evidence(program, tree)
+    for which, name in ((first, "a"), (second, "b")):
+        tally = program.Tally()
+        assert which.add(program.long.Job(program.Stage(name, ["true"]), ("input",)), tally, 1)
+    assert set(evidence(program, tree).lines) == {"a", "b"}
