@@ -44,6 +44,7 @@ static void cm_id_free(struct kref *ref)
 	put_net(cm_net(id));
 	put_cred(id->listen_cred);
 	put_cred(id->qp_cred);
+	put_pid(id->qp_tgid);
 	cm_iw_free(id);
 	kfree(id);
 	mem_cgroup_put(memcg);

@@ -83,7 +83,9 @@ static bool cm_qp_permitted(const struct cm_id *id, const struct ib_qp *qp)
 	if (!qp->uobject || !creator)
 		return false;
 	rcu_read_lock();
-	permitted = creator->tgid == id->qp_tgid || t3_may_act_as(id->qp_cred, __task_cred(creator));
+	/* A process that has ended has none, and its number may be that of another one. */
+	permitted = task_tgid(creator) == id->qp_tgid ||
+		    t3_may_act_as(id->qp_cred, __task_cred(creator));
 	rcu_read_unlock();
 	return permitted;
 }
@@ -205,7 +207,8 @@ int cm_qp_get(struct cm_id *id, u32 qpn)
 	struct ib_qp *qp = id->base.id.qp;
 
 	id->qp_foreign = false;
-	id->qp_tgid = current->tgid;
+	put_pid(id->qp_tgid);
+	id->qp_tgid = get_pid(task_tgid(current));
 	put_cred(id->qp_cred);
 	id->qp_cred = get_current_cred();
 	id->base.qp_num = qp ? qp->qp_num : qpn;

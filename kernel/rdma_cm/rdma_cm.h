@@ -430,7 +430,7 @@ struct cm_id {
 	struct ib_qp *conn_qp __guarded_by(&lock);
 	bool qp_by_provider __guarded_by(&lock);
 	bool qp_foreign;		/* written inside the provider's call, read after it */
-	pid_t qp_tgid;			/* written before that call, as @qp_cred */
+	struct pid *qp_tgid;		/* written before that call, as @qp_cred */
 	const struct cred *qp_cred;
 	struct task_struct *addr_task;	/* cm_addr_cancel() asks whether it is the current one */
 	struct work_struct work;

@@ -119,16 +119,29 @@ static void a_module_connects_its_own_qp(struct kunit *test)
 	end(test);
 }
 
-/* A process can guess numbers: it must not connect QPs of modules or of other users. */
+/* A process that has ended, with the number of the present one and the credentials of another user. */
+static struct task_struct *ended_process(struct kunit *test, struct cred *cred)
+{
+	struct task_struct *task = kunit_kzalloc(test, sizeof(*task), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, task);
+	task->signal = kunit_kzalloc(test, sizeof(*task->signal), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, task->signal);
+	task->tgid = current->tgid;
+	cred->uid = KUIDT_INIT(1000);
+	rcu_assign_pointer(task->real_cred, cred);
+	return task;
+}
+
+/*
+ * A process can guess numbers: it must not connect QPs of modules or of other users, also if it
+ * has the number that the creator had.
+ */
 static void a_process_connects_its_own_qps(struct kunit *test)
 {
-	struct task_struct *other_task = kunit_kzalloc(test, sizeof(*other_task), GFP_KERNEL);
-	struct cred *cred = kunit_kzalloc(test, sizeof(*cred), GFP_KERNEL);
+	struct cred cred = {};
+	struct task_struct *other_task = ended_process(test, &cred);
 
-	KUNIT_ASSERT_NOT_NULL(test, other_task);
-	KUNIT_ASSERT_NOT_NULL(test, cred);
-	cred->uid = KUIDT_INIT(1000);
-	rcu_assign_pointer(other_task->real_cred, cred);
 	id_kind = PROCESS_IDS;
 	begin(test, IN_PROCESS);
 	run_shorthand(test, READY);
@@ -146,20 +159,17 @@ static void a_process_connects_its_own_qps(struct kunit *test)
 /* Another process of the same user, as after a fork; and a set-uid program that he has started. */
 static void a_process_connects_qps_of_those_that_it_may_trace(struct kunit *test)
 {
-	struct task_struct *other_task = kunit_kzalloc(test, sizeof(*other_task), GFP_KERNEL);
-	struct cred *cred = kunit_kzalloc(test, sizeof(*cred), GFP_KERNEL);
+	struct cred cred = *current_cred();
+	struct task_struct *other_task = ended_process(test, &cred);
 
-	KUNIT_ASSERT_NOT_NULL(test, other_task);
-	KUNIT_ASSERT_NOT_NULL(test, cred);
-	*cred = *current_cred();
-	rcu_assign_pointer(other_task->real_cred, cred);
+	cred.uid = current_uid();
 	id_kind = PROCESS_IDS;
 	begin(test, IN_PROCESS);
 	run_shorthand(test, READY);
 	fake.qp.res.task = other_task;
-	cred->euid = KUIDT_INIT(1000);
+	cred.euid = KUIDT_INIT(1000);
 	KUNIT_EXPECT_EQ(test, call(CONNECT), -EINVAL);
-	cred->euid = current_uid();
+	cred.euid = current_uid();
 	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
 	end(test);
 }
@@ -191,14 +201,10 @@ static void the_qp_of_another_user_is_not_tracked(struct kunit *test)
 		S(IN_CALL_ESTABLISHED), S(ACCEPT), S(GOT_ESTABLISHED), V(ABORTS, 1),
 		V(GOT_DISCONNECTED, -ECONNRESET), S(GOT_NOTHING) } };
 	static const struct conversation *const ends[] = { &closed, &failed, &late, &accepted };
-	struct task_struct *other_task = kunit_kzalloc(test, sizeof(*other_task), GFP_KERNEL);
-	struct cred *cred = kunit_kzalloc(test, sizeof(*cred), GFP_KERNEL);
+	struct cred cred = {};
+	struct task_struct *other_task = ended_process(test, &cred);
 	unsigned int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, other_task);
-	KUNIT_ASSERT_NOT_NULL(test, cred);
-	cred->uid = KUIDT_INIT(1000);
-	rcu_assign_pointer(other_task->real_cred, cred);
 	for (i = 0; i < ARRAY_SIZE(ends); i++) {
 		id_kind = PROCESS_IDS;
 		begin(test, IN_PROCESS);
