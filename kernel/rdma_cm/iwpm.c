@@ -48,9 +48,10 @@ static struct list_head cm_requests __guarded_by(&cm_iwpm_lock) = LIST_HEAD_INIT
 static struct list_head cm_mappings __guarded_by(&cm_iwpm_lock) = LIST_HEAD_INIT(cm_mappings);
 static struct list_head cm_unmapped __guarded_by(&cm_iwpm_lock) = LIST_HEAD_INIT(cm_unmapped);
 
-/* Peers whose daemon did not answer. */
+/* Peers whose daemon did not answer, and the user whose request that was. */
 static struct {
 	union cm_inet addr;
+	kuid_t user;
 	unsigned long until;
 } cm_paused_peers[CM_IWPM_PEERS] __guarded_by(&cm_iwpm_lock);
 static unsigned int cm_next_paused_peer __guarded_by(&cm_iwpm_lock);
@@ -469,13 +470,40 @@ static int cm_iwpm_begin(struct cm_iwpm_request *req)
 	return ret;
 }
 
-static void cm_iwpm_pause_peer(const union cm_inet *peer)
+static bool cm_iwpm_pauses(unsigned int i)
 	__must_hold(&cm_iwpm_lock)
 {
-	unsigned int i = cm_next_paused_peer++ % CM_IWPM_PEERS;
+	lockdep_assert_held(&cm_iwpm_lock);
+	return cm_paused_peers[i].addr.sa.sa_family != AF_UNSPEC &&
+	       time_before(jiffies, cm_paused_peers[i].until);
+}
+
+/* A user can name any number of peers. They replace those of other users only if there is no other. */
+static unsigned int cm_iwpm_peer_to_replace(kuid_t user)
+	__must_hold(&cm_iwpm_lock)
+{
+	unsigned int i, n, own = CM_IWPM_PEERS;
 
 	lockdep_assert_held(&cm_iwpm_lock);
+	for (n = 0; n < CM_IWPM_PEERS; n++) {
+		i = (cm_next_paused_peer + n) % CM_IWPM_PEERS;
+		if (!cm_iwpm_pauses(i))
+			return i;
+		if (own == CM_IWPM_PEERS && uid_eq(cm_paused_peers[i].user, user))
+			own = i;
+	}
+	return own < CM_IWPM_PEERS ? own : cm_next_paused_peer % CM_IWPM_PEERS;
+}
+
+static void cm_iwpm_pause_peer(const union cm_inet *peer, kuid_t user)
+	__must_hold(&cm_iwpm_lock)
+{
+	unsigned int i = cm_iwpm_peer_to_replace(user);
+
+	lockdep_assert_held(&cm_iwpm_lock);
+	cm_next_paused_peer = i + 1;
 	cm_paused_peers[i].addr = *peer;
+	cm_paused_peers[i].user = user;
 	cm_paused_peers[i].until = jiffies + CM_IWPM_PEER_PAUSE * HZ;
 }
 
@@ -488,7 +516,7 @@ static void cm_iwpm_note_no_reply(const struct cm_iwpm_request *req)
 	if (!req->mapping || !req->sent)
 		cm_iwpm.no_reply = true;
 	else if (req->op == RDMA_NL_IWPM_QUERY_MAPPING)
-		cm_iwpm_pause_peer(&req->mapping->addrs.remote);
+		cm_iwpm_pause_peer(&req->mapping->addrs.remote, req->user);
 }
 
 /* Takes a request off the list. @left: what is left of its time; 0: none; negative: killed */
@@ -634,8 +662,7 @@ static bool cm_iwpm_is_paused(const struct sockaddr *peer)
 
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
 	for (i = 0; i < CM_IWPM_PEERS; i++)
-		if (cm_addr_same(&cm_paused_peers[i].addr.sa, peer) &&
-		    time_before(jiffies, cm_paused_peers[i].until))
+		if (cm_iwpm_pauses(i) && cm_addr_same(&cm_paused_peers[i].addr.sa, peer))
 			paused = true;
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 	return paused;
