@@ -46,6 +46,7 @@ static bool cm_iw_port_is_on(struct ib_device *device, u32 port, struct net_devi
  * @net: a network namespace
  * @addr: an address
  * @addrs: the addresses that were found
+ * @visits: how many net devices to visit, of a walk that another namespace can make long
  * @ipv4: look for IPv4 addresses
  * @ipv6: look for IPv6 addresses
  */
@@ -54,6 +55,7 @@ struct cm_iw_walk {
 	struct net *net;
 	const struct sockaddr_in6 *addr;
 	struct cm_addrs *addrs;
+	unsigned int *visits;
 	bool ipv4;
 	bool ipv6;
 };
@@ -100,21 +102,6 @@ static bool cm_iw_is_in_net(struct ib_device *device, struct net *net)
 	found = cm_iw_walk(device, &walk, cm_iw_visit_own);
 	rcu_read_unlock();
 	return found;
-}
-
-/* Or what is above it, also what the card does not serve: a macvlan has servers of its own. */
-static int cm_iw_visit_other_net(struct net_device *ndev, struct cm_iw_walk *walk)
-	__must_hold_shared(RCU)
-{
-	struct net_device *upper;
-	struct list_head *iter;
-
-	if (!net_eq(dev_net(ndev), walk->net))
-		return true;
-	netdev_for_each_upper_dev_rcu(ndev, upper, iter)
-		if (!net_eq(dev_net(upper), walk->net))
-			return true;
-	return false;
 }
 
 static void cm_iw_add_ipv4(const struct net_device *ndev, struct cm_addrs *addrs)
@@ -171,19 +158,47 @@ static int cm_iw_visit_addrs(struct net_device *ndev, struct cm_iw_walk *walk)
 }
 
 /* The interface itself: a namespace can have routes and addresses that its port does not have. */
-static bool cm_iw_is_on(struct net_device *ndev, const struct sockaddr_in6 *addr)
+static int cm_iw_visit_has_addr(struct net_device *ndev, struct cm_iw_walk *walk)
 	__must_hold_shared(RCU)
 {
-	if (addr->sin6_family == AF_INET)
-		return t3_netdev_has_ipv4(ndev, ((const struct sockaddr_in *)addr)->sin_addr.s_addr);
-	return IS_ENABLED(CONFIG_IPV6) && !addr->sin6_scope_id &&
-	       ipv6_chk_addr(dev_net(ndev), &addr->sin6_addr, ndev, 1);
+	const struct sockaddr_in6 *addr = walk->addr;
+	unsigned int left = CM_MAX_ADDRS;
+	struct net_device *found;
+	__be32 ipv4;
+
+	if (!cm_iw_visit_own(ndev, walk))
+		return false;
+	if (addr->sin6_family == AF_INET) {
+		ipv4 = ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
+		found = __ip_dev_find(walk->net, ipv4, false);
+		/* Another interface may have it, too. */
+		return found == ndev || (found && t3_netdev_find_ipv4(ndev, ipv4, &left));
+	}
+	return IS_ENABLED(CONFIG_IPV6) &&
+	       (!addr->sin6_scope_id || addr->sin6_scope_id == ndev->ifindex) &&
+	       ipv6_chk_addr_and_flags(walk->net, &addr->sin6_addr, ndev, false, true, 0);
 }
 
+/*
+ * One look for each interface: its namespace chooses how many addresses it has. After too many
+ * interfaces the address counts as that of another one.
+ */
 static int cm_iw_visit_conflict(struct net_device *ndev, struct cm_iw_walk *walk)
 	__must_hold_shared(RCU)
 {
-	return !net_eq(dev_net(ndev), walk->net) && cm_iw_is_on(ndev, walk->addr);
+	const struct sockaddr_in6 *addr = walk->addr;
+	struct net *net = dev_net(ndev);
+
+	if (!*walk->visits)
+		return true;
+	--*walk->visits;
+	if (net_eq(net, walk->net))
+		return false;
+	if (addr->sin6_family == AF_INET)
+		return __ip_dev_find(net, ((const struct sockaddr_in *)addr)->sin_addr.s_addr,
+				     false) == ndev;
+	return IS_ENABLED(CONFIG_IPV6) && !addr->sin6_scope_id &&
+	       ipv6_chk_addr(net, &addr->sin6_addr, ndev, 1);
 }
 
 /* Any interface, also one that the card does not have: a bridge, a bond, a macvlan, loopback. */
@@ -202,10 +217,10 @@ static bool cm_iw_is_local(struct net *net, const struct sockaddr_in6 *addr)
  * on the card neither can: what else they have is chosen by their users.
  */
 static enum cm_addr_use cm_iw_addr_use(struct cm_id *id, struct ib_device *device,
-				       const struct sockaddr_in6 *addr)
+				       const struct sockaddr_in6 *addr, unsigned int *visits)
 {
 	struct net *owner = read_pnet(&device->coredev.rdma_net);
-	struct cm_iw_walk walk = { .net = cm_net(id), .addr = addr };
+	struct cm_iw_walk walk = { .net = cm_net(id), .addr = addr, .visits = visits };
 	enum cm_addr_use use = CM_ADDR_FREE;
 
 	if (cm_dev_has_sockets(device) || net_eq(owner, walk.net) ||
@@ -222,15 +237,17 @@ static enum cm_addr_use cm_iw_addr_use(struct cm_id *id, struct ib_device *devic
 
 static int cm_iw_check_addr(struct cm_id *id)
 {
+	unsigned int visits = CM_MAX_VISITS;
 	struct sockaddr_in6 addr = {};
 
 	cm_addr_copy((struct sockaddr *)&addr, cm_src(id));
-	return cm_iw_addr_use(id, id->base.id.device, &addr) ? -EADDRINUSE : 0;
+	return cm_iw_addr_use(id, id->base.id.device, &addr, &visits) ? -EADDRINUSE : 0;
 }
 
 /*
- * A wildcard listener of the card takes the SYNs of all its ports. If a net device above a port is
- * in another namespace, the id listens on the addresses that its own namespace has.
+ * A listener of the card takes the SYNs to its address from all ports, and a wildcard those to any
+ * address: also of a container, a guest behind a bridge, or another host. So the id listens only on
+ * addresses that interfaces of the card have in its own namespace, and while they have them.
  */
 static void cm_iw_listen_addrs(struct cm_id *id, struct ib_device *device, struct cm_addrs *addrs)
 {
@@ -240,17 +257,22 @@ static void cm_iw_listen_addrs(struct cm_id *id, struct ib_device *device, struc
 		.ipv4 = src->sa_family == AF_INET || !id->bind.afonly,
 		.ipv6 = src->sa_family == AF_INET6,
 	};
+	struct sockaddr_in6 addr = {};
 	unsigned int i;
+	bool due;
 
+	cm_addr_copy((struct sockaddr *)&addr, src);
+	walk.addr = &addr;
 	rcu_read_lock();
-	if (cm_iw_walk(device, &walk, cm_iw_visit_own)) {
-		if (cm_addr_wildcard(src) && !cm_dev_has_sockets(device) &&
-		    cm_iw_walk(device, &walk, cm_iw_visit_other_net))
-			cm_iw_walk(device, &walk, cm_iw_visit_addrs);
-		else
-			cm_addr_copy((struct sockaddr *)&addrs->at[addrs->n++], src);
-	}
+	if (cm_dev_has_sockets(device))
+		due = cm_iw_walk(device, &walk, cm_iw_visit_own);
+	else if (cm_addr_wildcard(src))
+		due = cm_iw_walk(device, &walk, cm_iw_visit_addrs);
+	else
+		due = cm_iw_walk(device, &walk, cm_iw_visit_has_addr);
 	rcu_read_unlock();
+	if (due)
+		addrs->at[addrs->n++] = addr;
 	for (i = 0; i < addrs->n; i++)
 		cm_addr_set_port((struct sockaddr *)&addrs->at[i], cm_addr_port(src));
 }

@@ -143,6 +143,7 @@ static struct cm_addrs *cm_listen_addrs(struct cm_id *id, struct cm_dev *dev)
 
 	if (!addrs)
 		return NULL;
+	addrs->visits = CM_MAX_VISITS;
 	if (dev->transport->listen_addrs) {
 		dev->transport->listen_addrs(id, dev->device, addrs);
 	} else {
@@ -153,11 +154,11 @@ static struct cm_addrs *cm_listen_addrs(struct cm_id *id, struct cm_dev *dev)
 }
 
 static enum cm_addr_use cm_addr_use(struct cm_id *id, struct cm_dev *dev,
-				    const struct sockaddr_in6 *addr)
+				    const struct sockaddr_in6 *addr, struct cm_addrs *addrs)
 {
 	if (!dev->transport->addr_use)
 		return CM_ADDR_FREE;
-	return dev->transport->addr_use(id, dev->device, addr);
+	return dev->transport->addr_use(id, dev->device, addr, &addrs->visits);
 }
 
 static bool cm_listens_at(struct cm_id *id, const struct cm_dev *dev,
@@ -175,13 +176,13 @@ static bool cm_listens_at(struct cm_id *id, const struct cm_dev *dev,
 }
 
 /* The id is still to listen where it does. */
-static bool cm_listener_is_due(struct cm_listener *l, const struct cm_addrs *addrs)
+static bool cm_listener_is_due(struct cm_listener *l, struct cm_addrs *addrs)
 {
 	unsigned int i;
 
 	for (i = 0; i < addrs->n; i++)
 		if (cm_addr_same((struct sockaddr *)&l->addr, (struct sockaddr *)&addrs->at[i]))
-			return cm_addr_use(l->id, l->dev, &l->addr) != CM_ADDR_TAKEN;
+			return cm_addr_use(l->id, l->dev, &l->addr, addrs) != CM_ADDR_TAKEN;
 	return false;
 }
 
@@ -189,7 +190,7 @@ static bool cm_listener_is_due(struct cm_listener *l, const struct cm_addrs *add
  * Before it listens on others: a provider may refuse an address beside a wildcard. Another id may
  * have been refused because of a listener that ends here, so all are to try again.
  */
-static void cm_unlisten_undue(struct cm_id *id, struct cm_dev *dev, const struct cm_addrs *addrs)
+static void cm_unlisten_undue(struct cm_id *id, struct cm_dev *dev, struct cm_addrs *addrs)
 	__must_hold(&id->listen_mutex)
 {
 	struct cm_listener *l, *next;
@@ -202,19 +203,20 @@ static void cm_unlisten_undue(struct cm_id *id, struct cm_dev *dev, const struct
 		}
 }
 
-static int cm_listen_at_due(struct cm_id *id, struct cm_dev *dev, const struct sockaddr_in6 *addr)
+static int cm_listen_at_due(struct cm_id *id, struct cm_dev *dev, const struct sockaddr_in6 *addr,
+			    struct cm_addrs *addrs)
 	__must_hold(&id->listen_mutex)
 {
 	lockdep_assert_held(&id->listen_mutex);
 	if (cm_listens_at(id, dev, addr))
 		return 0;
-	if (cm_addr_use(id, dev, addr) != CM_ADDR_FREE)
+	if (cm_addr_use(id, dev, addr, addrs) != CM_ADDR_FREE)
 		return -EADDRINUSE;
 	return cm_listen_at(id, dev, addr);
 }
 
 /* A device without IPv6 is asked once. */
-static int cm_listen_at_all(struct cm_id *id, struct cm_dev *dev, const struct cm_addrs *addrs)
+static int cm_listen_at_all(struct cm_id *id, struct cm_dev *dev, struct cm_addrs *addrs)
 	__must_hold(&id->listen_mutex)
 {
 	bool listens = false, no_ipv6 = false;
@@ -227,7 +229,7 @@ static int cm_listen_at_all(struct cm_id *id, struct cm_dev *dev, const struct c
 		addr = &addrs->at[i];
 		if (no_ipv6 && addr->sin6_family == AF_INET6)
 			continue;
-		error = cm_listen_at_due(id, dev, addr);
+		error = cm_listen_at_due(id, dev, addr, addrs);
 		cond_resched();
 		no_ipv6 |= error == -EAFNOSUPPORT && addr->sin6_family == AF_INET6;
 		listens |= !error;

@@ -34,9 +34,12 @@ struct sockaddr;
 
 /* Of a wildcard on one device. */
 #define CM_MAX_ADDRS	1024
+/* Of net devices of all namespaces, to find who else has these addresses. */
+#define CM_MAX_VISITS	4096
 
 struct cm_addrs {
 	unsigned int n;
+	unsigned int visits;		/* that are left to @addr_use, which others can make long */
 	struct sockaddr_in6 at[CM_MAX_ADDRS];
 };
 
@@ -62,7 +65,8 @@ enum cm_addr_use {
  * @resolve_route: finds the route of an id; optional
  * @listen_addrs: the addresses on which an id listens on a device; optional, if that is the address
  *	of the id
- * @addr_use: who else has such an address; optional, if that does not matter
+ * @addr_use: who else has such an address; optional, if that does not matter. Subtracts the net
+ *	devices that it has visited from @visits, and visits no more than these
  * @listen: begins to listen on the device of a listener; a request may come inside the call
  * @unlisten: ends that; requests that come later are ignored
  * @get_qp: takes the reference of a connection on the QP with a number, if the transport needs one
@@ -94,7 +98,7 @@ struct cm_transport {
 	int (*resolve_route)(struct cm_id *id);
 	void (*listen_addrs)(struct cm_id *id, struct ib_device *device, struct cm_addrs *addrs);
 	enum cm_addr_use (*addr_use)(struct cm_id *id, struct ib_device *device,
-				     const struct sockaddr_in6 *addr);
+				     const struct sockaddr_in6 *addr, unsigned int *visits);
 	int (*listen)(struct cm_listener *l);
 	void (*unlisten)(struct cm_listener *l);
 	int (*get_qp)(struct cm_id *id, u32 qpn);

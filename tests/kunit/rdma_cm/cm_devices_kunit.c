@@ -309,43 +309,68 @@ static void a_wildcard_and_a_port_of_another_namespace(struct kunit *test)
 	port_is_on(init_net.loopback_dev);
 	net_devices_changed();
 	KUNIT_ASSERT_NOT_NULL(test, fake.listener);
-	KUNIT_EXPECT_EQ(test, listens_on(), (u32)INADDR_ANY);
+	KUNIT_EXPECT_EQ(test, listens_on(), (u32)FAKE_LOCAL);
 	port_is_on(net_device_elsewhere());
 	net_devices_changed();
 	KUNIT_EXPECT_NULL(test, fake.listener);
 	end(test);
 }
 
-/* A VLAN above the port goes to another namespace, which has its own services. */
-static void a_wildcard_and_a_vlan_of_another_namespace(struct kunit *test)
+/* What the card would take as a wildcard is also for others: on a bridge, or in a container. */
+static void a_wildcard_is_the_addresses_of_its_namespace(struct kunit *test)
 {
 	begin(test, IN_PROCESS);
+	fake.addr_gone = true;
 	listen_on_wildcard(test);
-	fake.upper = net_device_elsewhere();
-	/* The wildcard has ended, and others may have waited for its port. */
-	KUNIT_EXPECT_EQ(test, net_devices_changed(), 2u);
-	KUNIT_ASSERT_NOT_NULL(test, fake.listener);
-	KUNIT_EXPECT_EQ(test, listens_on(), (u32)FAKE_LOCAL);
-	KUNIT_EXPECT_EQ(test, fake.listens, 1u);
-	KUNIT_EXPECT_EQ(test, fake_res.entries, 1);
-	KUNIT_EXPECT_EQ(test, net_devices_changed(), 1u);
-	KUNIT_EXPECT_EQ(test, fake.listens, 1u);
-	fake.upper = NULL;
+	KUNIT_EXPECT_NULL(test, fake.listener);
+	fake.addr_gone = false;
 	net_devices_changed();
 	KUNIT_ASSERT_NOT_NULL(test, fake.listener);
-	KUNIT_EXPECT_EQ(test, listens_on(), (u32)INADDR_ANY);
+	KUNIT_EXPECT_EQ(test, listens_on(), (u32)FAKE_LOCAL);
+	fake.upper = net_device_elsewhere();
+	KUNIT_EXPECT_EQ(test, net_devices_changed(), 1u);
+	KUNIT_EXPECT_EQ(test, fake.listens, 1u);
+	KUNIT_EXPECT_EQ(test, fake_res.entries, 1);
 	end(test);
 }
 
-/* So does a macvlan, which the card does not serve: its services keep their ports. */
-static void a_wildcard_and_a_macvlan_of_another_namespace(struct kunit *test)
+/* Another namespace may get it then, with services of its own. */
+static void an_address_that_goes_and_comes_back(struct kunit *test)
 {
 	begin(test, IN_PROCESS);
+	KUNIT_EXPECT_EQ(test, call(BIND), 0);
+	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
+	KUNIT_EXPECT_NOT_NULL(test, fake.listener);
+	fake.addr_gone = true;
+	net_devices_changed();
+	KUNIT_EXPECT_NULL(test, fake.listener);
+	fake.addr_gone = false;
+	net_devices_changed();
+	KUNIT_EXPECT_NOT_NULL(test, fake.listener);
+	end(test);
+}
+
+/* Another namespace chooses how many interfaces it has. */
+static void the_look_at_other_namespaces_is_bounded(struct kunit *test)
+{
+	struct sockaddr_in6 addr = {};
+	unsigned int visits = 1;
+	struct cm_id *cm;
+
+	begin(test, IN_PROCESS);
+	KUNIT_EXPECT_EQ(test, call(BIND), 0);
+	cm = to_cm_id(id);
+	cm_addr_copy((struct sockaddr *)&addr, cm_src(cm));
+	write_pnet(&fake.device.coredev.rdma_net, &third_net);
+	KUNIT_EXPECT_EQ(test, (int)cm_iw_addr_use(cm, &fake.device, &addr, &visits), (int)CM_ADDR_FREE);
 	fake.upper = net_device_elsewhere();
-	fake.upper_is_macvlan = true;
-	listen_on_wildcard(test);
-	KUNIT_ASSERT_NOT_NULL(test, fake.listener);
-	KUNIT_EXPECT_EQ(test, listens_on(), (u32)FAKE_LOCAL);
+	visits = 1;
+	fake.addr_looks = 0;
+	KUNIT_EXPECT_EQ(test, (int)cm_iw_addr_use(cm, &fake.device, &addr, &visits), (int)CM_ADDR_SHARED);
+	KUNIT_EXPECT_EQ(test, fake.addr_looks, 1u);	/* that of the device's namespace */
+	visits = 2;
+	KUNIT_EXPECT_EQ(test, (int)cm_iw_addr_use(cm, &fake.device, &addr, &visits), (int)CM_ADDR_FREE);
+	KUNIT_EXPECT_EQ(test, visits, 0u);
 	end(test);
 }
 
@@ -368,7 +393,6 @@ static void a_wildcard_and_a_thousand_ipv6_addresses(struct kunit *test)
 		list_add_tail(&ifa[i].if_list, &in6_dev->addr_list);
 	}
 	fake.in6_dev = in6_dev;
-	fake.upper = net_device_elsewhere();
 	fake.listen_error = -EAFNOSUPPORT;
 	KUNIT_EXPECT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
 	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
@@ -763,8 +787,9 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(a_request_of_a_listen_that_failed),
 	KUNIT_CASE(the_mac_address_of_a_port),
 	KUNIT_CASE(a_wildcard_and_a_port_of_another_namespace),
-	KUNIT_CASE(a_wildcard_and_a_vlan_of_another_namespace),
-	KUNIT_CASE(a_wildcard_and_a_macvlan_of_another_namespace),
+	KUNIT_CASE(a_wildcard_is_the_addresses_of_its_namespace),
+	KUNIT_CASE(an_address_that_goes_and_comes_back),
+	KUNIT_CASE(the_look_at_other_namespaces_is_bounded),
 	KUNIT_CASE(a_wildcard_and_a_thousand_ipv6_addresses),
 	KUNIT_CASE(the_pause_after_a_long_update),
 	KUNIT_CASE(a_wildcard_of_a_provider_with_sockets),

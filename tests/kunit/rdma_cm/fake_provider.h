@@ -67,13 +67,13 @@ static struct {
 	struct ib_gid_attr gid_attr;
 	/* A net device above that of the port, or NULL; the address of both. */
 	struct net_device *upper;
-	bool upper_is_macvlan;
 	struct in_device in_dev;
 	struct in_ifaddr ifa;
 	struct inet6_dev *in6_dev;	/* the IPv6 addresses of the port */
 	unsigned int ipv6_reads;	/* how often these were read */
 	/* Another namespace has the address on the card, too; that of the device on a bridge. */
-	bool addr_in_other_net, addr_on_bridge;
+	bool addr_in_other_net, addr_on_bridge, addr_gone;
+	unsigned int addr_looks;
 	struct ib_qp qp;
 	struct cm_dev *cm_dev, *other_dev;
 	int qps;			/* number of QPs that t3_rdma_create_qp() has created */
@@ -623,17 +623,17 @@ static struct net_device *fake_upper(void)
 	return fake.upper;
 }
 
-/* The interface above the port is a VLAN on it, or a macvlan. */
+/* The interface above the port is a VLAN on it. */
 static struct net_device *fake_vlan_below(const struct net_device *ndev)
 {
-	return ndev == fake.upper && !fake.upper_is_macvlan ?
+	return ndev == fake.upper ?
 	       rcu_dereference(fake.port_data[1].netdev) : NULL;
 }
 
 static struct in_device *fake_addrs_of(const struct net_device *ndev)
 {
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the addresses may be freed");
-	if (!net_eq(dev_net(ndev), &init_net) && !fake.addr_in_other_net)
+	if (net_eq(dev_net(ndev), &init_net) ? fake.addr_gone : !fake.addr_in_other_net)
 		return NULL;
 	fake.ifa.ifa_local = htonl(FAKE_LOCAL);
 	RCU_INIT_POINTER(fake.in_dev.ifa_list, &fake.ifa);
@@ -648,14 +648,22 @@ static struct inet6_dev *fake_addrs6_of(const struct net_device *ndev)
 
 static bool fake_has_ipv4(const struct net_device *ndev, __be32 addr)
 {
-	return fake_addrs_of(ndev) && addr == fake.ifa.ifa_local;
+	return ndev && fake_addrs_of(ndev) && addr == fake.ifa.ifa_local;
 }
 
+/* Of the port, and of the interface above it. */
 static struct net_device *fake_ip_dev(struct net *net, __be32 addr)
 {
-	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the net device may be freed");
-	return fake.addr_on_bridge && net_eq(net, read_pnet(&fake.device.coredev.rdma_net)) ?
-	       init_net.loopback_dev : NULL;
+	struct net_device *port = rcu_dereference(fake.port_data[1].netdev);
+
+	fake.addr_looks++;
+	if (fake.addr_on_bridge && net_eq(net, read_pnet(&fake.device.coredev.rdma_net)))
+		return init_net.loopback_dev;
+	if (port && net_eq(net, dev_net(port)) && fake_has_ipv4(port, addr))
+		return port;
+	if (fake.upper && net_eq(net, dev_net(fake.upper)) && fake_has_ipv4(fake.upper, addr))
+		return fake.upper;
+	return NULL;
 }
 
 static const struct ib_gid_attr *fake_find_gid(struct ib_device *device, const union ib_gid *gid,
@@ -721,7 +729,7 @@ static int fake_put_entry(struct rdma_restrack_entry *entry)
 #define t3_vlan_below			fake_vlan_below
 #define __in_dev_get_rcu		fake_addrs_of
 #define __in6_dev_get			fake_addrs6_of
-#define t3_netdev_has_ipv4		fake_has_ipv4
+#define t3_netdev_find_ipv4(ndev, addr, left)	((void)(left), fake_has_ipv4(ndev, addr))
 #define __ip_dev_find(net, addr, hold)	fake_ip_dev(net, addr)
 #define rdma_read_gid_attr_ndev_rcu	fake_gid_ndev
 #define rdma_dev_access_netns		fake_access_netns
