@@ -51,12 +51,4 @@ static inline bool t3_netdev_find_ipv4(const struct net_device *ndev, __be32 add
 	return false;
 }
 
-static inline bool t3_netdev_has_ipv4(const struct net_device *ndev, __be32 addr)
-	__must_hold_shared(RCU)
-{
-	unsigned int left = UINT_MAX;
-
-	return t3_netdev_find_ipv4(ndev, addr, &left);
-}
-
 #endif

@@ -36,10 +36,11 @@ static struct net_device *t3_route_port(struct t3_dev *dev, struct net_device *n
 /* Whether an interface that does not go away during the call has the address. */
 bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
 {
+	unsigned int left = UINT_MAX;
 	bool has;
 
 	rcu_read_lock();
-	has = t3_netdev_has_ipv4(ndev, addr);
+	has = t3_netdev_find_ipv4(ndev, addr, &left);
 	rcu_read_unlock();
 	return has;
 }
@@ -53,13 +54,11 @@ bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
 /**
  * struct t3_route_search - a search of the interfaces of a card for an address
  * @net: the namespace of the interface, which is only compared; NULL: any
- * @other: in another namespace than @net
  * @addr: the address
  * @left: how many interfaces and addresses of the port to visit
  */
 struct t3_route_search {
 	const struct net *net;
-	bool other;
 	__be32 addr;
 	unsigned int left;
 };
@@ -67,7 +66,7 @@ struct t3_route_search {
 static bool t3_route_match(const struct net_device *ndev, struct t3_route_search *search)
 	__must_hold_shared(RCU)
 {
-	return (!search->net || net_eq(search->net, dev_net(ndev)) != search->other) &&
+	return (!search->net || net_eq(search->net, dev_net(ndev))) &&
 	       t3_netdev_find_ipv4(ndev, search->addr, &search->left);
 }
 
@@ -157,6 +156,30 @@ struct net_device *t3_route_local_dev(struct t3_dev *dev, struct net *net, __be3
 	return found;
 }
 
+/* One look: the other namespace chooses how many addresses its interface has. */
+static bool t3_route_others_have(const struct net_device *ndev, const struct net *net, __be32 addr)
+	__must_hold_shared(RCU)
+{
+	return !net_eq(dev_net(ndev), net) && __ip_dev_find(dev_net(ndev), addr, false) == ndev;
+}
+
+/* Whether another namespace has an address on a port or what is above it; also after too many. */
+static bool t3_route_conflicts_on(struct net_device *port, const struct net *net, __be32 addr)
+	__must_hold_shared(RCU)
+{
+	unsigned int left = T3_ROUTE_MAX_VISITS;
+	struct net_device *upper;
+	struct list_head *iter;
+
+	if (t3_route_others_have(port, net, addr))
+		return true;
+	netdev_for_each_upper_dev_rcu(port, upper, iter)
+		if (!left-- || (t3_vlan_below(upper) == port &&
+				t3_route_others_have(upper, net, addr)))
+			return true;
+	return false;
+}
+
 /**
  * t3_route_conflicts - whether the address of an id belongs to another network namespace, too
  * @dev: device
@@ -171,16 +194,19 @@ struct net_device *t3_route_local_dev(struct t3_dev *dev, struct net *net, __be3
 bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr)
 {
 	struct net *owner = read_pnet(&dev->ibdev.coredev.rdma_net);
-	struct t3_route_search search = { .other = true, .addr = addr, .left = UINT_MAX };
+	const struct net *net;
+	unsigned int i;
 	bool conflicts;
 
 	if (!cm_id->cm_handler || !addr)
 		return false;
-	search.net = t3_cm_id_net(cm_id);
-	if (!search.net || net_eq(search.net, owner))
+	net = t3_cm_id_net(cm_id);
+	if (!net || net_eq(net, owner))
 		return false;
 	rcu_read_lock();
-	conflicts = __ip_dev_find(owner, addr, false) || t3_route_search(dev, search);
+	conflicts = __ip_dev_find(owner, addr, false);
+	for (i = 0; !conflicts && i < dev->ports.nports; i++)
+		conflicts = t3_route_conflicts_on(dev->ports.lldevs[i], net, addr);
 	rcu_read_unlock();
 	return conflicts;
 }

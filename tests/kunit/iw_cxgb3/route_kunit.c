@@ -698,6 +698,12 @@ static void address_that_two_namespaces_have(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, conflicts(&other, &init_net, INADDR_LOOPBACK));
 	KUNIT_EXPECT_FALSE(test, conflicts(&init_net, &init_net, INADDR_LOOPBACK));
 	KUNIT_EXPECT_FALSE(test, conflicts(&other, &init_net, 0xc0000201));
+	/* Users make any number of interfaces. After too many nothing is known. */
+	macvlans = 10000;
+	visited = 0;
+	KUNIT_EXPECT_TRUE(test, conflicts(&other, &third, 0xc0000201));
+	KUNIT_EXPECT_LE(test, visited, T3_ROUTE_MAX_VISITS + 1);
+	macvlans = 0;
 	atomic_dec(&l2t.refcnt);	/* as if an endpoint had dropped it */
 }
 
