@@ -3,6 +3,7 @@
 #ifndef T3_TCP_PORT_H
 #define T3_TCP_PORT_H
 
+#include <linux/in.h>
 #include <linux/net.h>
 #include <linux/version.h>
 #include <net/inet_connection_sock.h>
@@ -30,6 +31,21 @@ static inline void t3_tcp_set_exclusive(struct sock *sk)
 	sk->sk_reuse = SK_NO_REUSE;
 	WRITE_ONCE(inet_csk(sk)->icsk_bind_hash->fastreuse, 0);
 	release_sock(sk);
+}
+
+/*
+ * With rcu_read_lock(). The host's connection of a four-tuple, also one that opens or has ended
+ * (TIME_WAIT), with a reference for sock_gen_put(); or NULL.
+ */
+static inline struct sock *t3_tcp_connection(struct net *net, const struct sockaddr_in *local,
+					     const struct sockaddr_in *remote, int dif, int sdif)
+{
+	return __inet_lookup_established(net,
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+					 net->ipv4.tcp_death_row.hashinfo,
+#endif
+					 remote->sin_addr.s_addr, remote->sin_port,
+					 local->sin_addr.s_addr, ntohs(local->sin_port), dif, sdif);
 }
 
 #endif

@@ -399,6 +399,7 @@ int t3_tcp_port_listen(struct t3_dev *dev, const struct iw_cm_id *cm_id, struct 
 		       struct list_head *places);
 void t3_tcp_port_unlisten(struct list_head *places);
 void t3_tcp_port_release(struct t3_tcp_port *held);
+bool t3_tcp_is_connected(const struct t3_ep *ep);
 int t3_tcp_ports_init(void);
 void t3_tcp_ports_exit(void);
 

@@ -28,6 +28,7 @@
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 #include <net/ip.h>
+#include <net/l3mdev.h>
 #include <net/net_namespace.h>
 
 #include <t3_netdev.h>
@@ -202,6 +203,26 @@ struct t3_tcp_port *t3_tcp_port_connect(struct t3_dev *dev, const struct iw_cm_i
 	}
 	put_net(net);
 	return held;
+}
+
+/**
+ * t3_tcp_is_connected - whether the host's TCP has a connection with the addresses of a connect
+ * @ep: endpoint with a route
+ *
+ * The card would take its segments. A connection may have a port that another one holds: if both
+ * sockets have SO_REUSEADDR, as those of t3_rdma_cm do.
+ */
+bool t3_tcp_is_connected(const struct t3_ep *ep)
+{
+	struct sock *sk;
+
+	rcu_read_lock();
+	sk = t3_tcp_connection(dev_net(ep->ndev), &ep->local, &ep->remote, ep->ndev->ifindex,
+			       l3mdev_master_ifindex_rcu(ep->ndev));
+	rcu_read_unlock();
+	if (sk)
+		sock_gen_put(sk);
+	return sk;
 }
 
 static int t3_tcp_place_add(struct list_head *places, struct net_device *ndev)

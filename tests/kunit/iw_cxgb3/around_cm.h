@@ -32,6 +32,7 @@ static struct {
 	unsigned int accepts_failed;		/* T3_QPEV_ACCEPT_FAILED */
 	bool address_removed, conflicts;
 	int ports_held, port_error;
+	bool host_is_connected;			/* its TCP, with the same addresses */
 	int foreign_puts;
 	int without_interface;
 	u16 port_shift;				/* to another local port */
@@ -283,6 +284,11 @@ struct t3_tcp_port *t3_tcp_port_connect(struct t3_dev *dev, const struct iw_cm_i
 void t3_tcp_port_release(struct t3_tcp_port *held)
 {
 	card.ports_held -= !!held;
+}
+
+bool t3_tcp_is_connected(const struct t3_ep *ep)
+{
+	return card.host_is_connected;
 }
 
 int t3_tcp_ports_init(void)

@@ -520,7 +520,7 @@ static const struct refused_connect {
 	void (*happens)(void);
 	int ret;
 	int port;
-	bool conflicts;
+	bool conflicts, host_is_connected;
 } refused_connects[] = {
 	{ "no such QP", QPN + 1, 0, 0, 0, NULL, NULL, -EINVAL },
 	{ "QP of another user", FOREIGN_QPN, 0, 0, 0, NULL, NULL, -EINVAL },
@@ -538,6 +538,7 @@ static const struct refused_connect {
 	{ "QP is in error, published", QPN, 0, 0, 0, "t3_connect_published", qp_in_error_and_wait,
 	  -EINVAL },
 	{ "port of the host", QPN, 0, 0, 0, NULL, NULL, -EADDRINUSE, -EADDRINUSE },
+	{ "connection of the host", QPN, .ret = -EADDRINUSE, .host_is_connected = true },
 	{ "address of another namespace", QPN, .ret = -EADDRINUSE, .conflicts = true },
 	{ "address is removed, with a route", QPN, 0, 0, 0, "t3_connect_has_route",
 	  address_is_removed, -EADDRNOTAVAIL },
@@ -562,6 +563,7 @@ static void connect_is_refused_at_once(struct kunit *test)
 	card.atid_error = c->atid;
 	card.port_error = c->port;
 	card.conflicts = c->conflicts;
+	card.host_is_connected = c->host_is_connected;
 	at.name = c->point;
 	at.happens = c->happens;
 	KUNIT_EXPECT_EQ(test, connect(c->qpn, c->ord, NULL), c->ret);

@@ -39,6 +39,7 @@ enum {
 	HOST = 0x7f000001,
 	ELSEWHERE = 0x7f000002,
 	PORT = 7174,			/* the host chooses no port below 32768 */
+	CLIENT = 7175,
 	EPHEMERAL = 40123,
 	OTHER_INTERFACE = 7174,		/* an index that no interface has */
 };
@@ -269,6 +270,41 @@ static void connect_does_not_take_a_port_of_the_host(struct kunit *test)
 	sock_release(chosen);
 }
 
+static bool connected(struct t3_ep *ep, u32 local, u16 local_port, u32 remote, u16 remote_port)
+{
+	ep->local = address(local, local_port);
+	ep->remote = address(remote, remote_port);
+	return t3_tcp_is_connected(ep);
+}
+
+/* Its port may be one that a connect holds: t3_rdma_cm's sockets have SO_REUSEADDR. */
+static void connection_of_the_host_is_found(struct kunit *test)
+{
+	struct sockaddr_in from = address(HOST, CLIENT), to = address(HOST, PORT);
+	struct t3_ep *ep = kunit_kzalloc(test, sizeof(*ep), GFP_KERNEL);
+	struct socket *server, *client, *accepted;
+
+	KUNIT_ASSERT_NOT_NULL(test, ep);
+	ep->ndev = init_net.loopback_dev;
+	KUNIT_ASSERT_EQ(test, serve(HOST, PORT, &server), 0);
+	KUNIT_EXPECT_FALSE(test, connected(ep, HOST, PORT, HOST, CLIENT));
+	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM, IPPROTO_TCP,
+					       &client), 0);
+	KUNIT_ASSERT_EQ(test, t3_kernel_bind(client, (struct sockaddr *)&from, sizeof(from)), 0);
+	KUNIT_ASSERT_EQ(test, kernel_connect(client, (void *)&to, sizeof(to), 0), 0);
+	KUNIT_ASSERT_EQ(test, kernel_accept(server, &accepted, 0), 0);
+
+	KUNIT_EXPECT_TRUE(test, connected(ep, HOST, PORT, HOST, CLIENT));
+	KUNIT_EXPECT_TRUE(test, connected(ep, HOST, CLIENT, HOST, PORT));
+	KUNIT_EXPECT_FALSE(test, connected(ep, HOST, PORT, HOST, CLIENT + 1));
+	KUNIT_EXPECT_FALSE(test, connected(ep, HOST, PORT, ELSEWHERE, CLIENT));
+	KUNIT_EXPECT_FALSE(test, connected(ep, ELSEWHERE, PORT, HOST, CLIENT));
+	sock_release(client);
+	sock_release(accepted);
+	KUNIT_EXPECT_TRUE(test, connected(ep, HOST, CLIENT, HOST, PORT));	/* TIME_WAIT */
+	sock_release(server);
+}
+
 /* The card does not serve it. */
 static void listener_on_a_vlan_has_no_vlan_on_it(struct kunit *test)
 {
@@ -302,6 +338,7 @@ static struct kunit_case tcp_port_cases[] = {
 	KUNIT_CASE(address_must_be_on_the_card),
 	KUNIT_CASE(connects_share_a_port),
 	KUNIT_CASE(connect_does_not_take_a_port_of_the_host),
+	KUNIT_CASE(connection_of_the_host_is_found),
 	KUNIT_CASE(listener_on_a_vlan_has_no_vlan_on_it),
 	KUNIT_CASE(end_of_a_namespace_releases_its_sockets),
 	{}
