@@ -17,6 +17,7 @@
  * pinned for reading only. So the pages of the new region are at least as large as those of the
  * old one, they are pinned as a whole, and they are writable if the old ones were.
  */
+#include <linux/minmax.h>
 #include <linux/slab.h>
 
 #include "iw_cxgb3.h"
@@ -81,38 +82,54 @@ void t3_pd_put_user(struct t3_pd *pd)
 		queue_work(t3_workqueue, &pd->release_work);
 }
 
-/* With the mutex. 0 if the domain has a sink of this page size. */
-static int t3_sink_make(struct t3_dev *dev, struct t3_pd *pd, unsigned int shift)
-	__must_hold(&pd->mutex)
+/*
+ * Whether the domain has a sink of this page size. If it has none, it takes over @new, which may be
+ * empty.
+ */
+static bool t3_sink_find(struct t3_pd *pd, unsigned int shift, struct t3_dma *new,
+			 dma_addr_t *dma)
 {
-	struct t3_dma *sink = &pd->sinks[shift - PAGE_SHIFT];
-	gfp_t gfp = t3_gfp(pd->ibpd.uobject);
-	int err;
+	struct t3_dma *sink;
+	bool found;
 
-	lockdep_assert_held(&pd->mutex);
-	if (sink->page)
-		return 0;
+	mutex_lock(&pd->mutex);
+	sink = &pd->sinks[shift - PAGE_SHIFT];
+	if (!sink->page)
+		swap(*sink, *new);
+	found = sink->page;
+	*dma = sink->dma;
+	mutex_unlock(&pd->mutex);
+	return found;
+}
+
+/*
+ * The memory is allocated without the mutex. A process above its limit of memory may wait long for
+ * it, and release_work needs the mutex.
+ */
+static bool t3_sink_make(struct t3_dev *dev, struct t3_pd *pd, unsigned int shift,
+			 dma_addr_t *dma)
+{
+	gfp_t gfp = t3_gfp(pd->ibpd.uobject);
+	struct t3_dma new = {};
+	bool made;
+
+	if (t3_sink_find(pd, shift, &new, dma))
+		return true;
 	if (shift > PAGE_SHIFT)
 		gfp |= __GFP_NORETRY;
-	err = t3_dma_alloc(dev, sink, 1UL << shift, gfp);
-	if (err)
-		return err;
+	if (t3_dma_alloc(dev, &new, 1UL << shift, gfp))
+		return false;
 	/* Memory of an area for DMA may be aligned less. */
-	if (IS_ALIGNED(sink->dma, 1UL << shift))
-		return 0;
-	t3_dma_free(dev, sink);
-	return -ENOMEM;
+	made = IS_ALIGNED(new.dma, 1UL << shift) && t3_sink_find(pd, shift, &new, dma);
+	t3_dma_free(dev, &new);		/* if another thread was faster */
+	return made;
 }
 
 unsigned int t3_sink_get(struct t3_dev *dev, struct t3_pd *pd, unsigned int shift,
 			 dma_addr_t *sink)
 {
-	mutex_lock(&pd->mutex);
-	while (shift >= PAGE_SHIFT && t3_sink_make(dev, pd, shift))
+	while (shift >= PAGE_SHIFT && !t3_sink_make(dev, pd, shift, sink))
 		shift--;
-	if (shift >= PAGE_SHIFT)
-		*sink = pd->sinks[shift - PAGE_SHIFT].dma;
-	mutex_unlock(&pd->mutex);
 	return shift >= PAGE_SHIFT ? shift : 0;
 }
 

@@ -31,6 +31,7 @@ static struct {
 	int sinks;			/* allocated */
 	size_t max_sink;		/* larger ones fail */
 	bool sink_misaligned;
+	void (*while_sink_is_made)(void);
 } host;
 
 struct workqueue_struct *t3_workqueue;
@@ -39,7 +40,11 @@ static struct page *fake_sink_get(size_t size, dma_addr_t *dma, gfp_t gfp)
 {
 	struct page *page = size <= host.max_sink ?
 			    alloc_pages(GFP_KERNEL, get_order(size)) : NULL;
+	void (*happens)(void) = host.while_sink_is_made;
 
+	host.while_sink_is_made = NULL;
+	if (happens)
+		happens();
 	if (!page)
 		return NULL;
 	alloc_fails(gfp | __GFP_NOFAIL, __func__);	/* counts it if it is not charged */
@@ -887,6 +892,32 @@ static void without_memory_for_a_sink_pages_are_smaller(struct kunit *test)
 			-ENOMEM);
 }
 
+static struct {
+	bool locked;
+	unsigned int shift;
+	dma_addr_t sink;
+} other_thread;
+
+static void other_thread_makes_the_sink(void)
+{
+	other_thread.locked = mutex_is_locked(&pd->mutex);
+	if (!other_thread.locked)
+		other_thread.shift = t3_sink_get(dev, pd, 21, &other_thread.sink);
+}
+
+/* The allocation may take long, and the release work of the domain needs its mutex. */
+static void sink_is_allocated_without_the_mutex(struct kunit *test)
+{
+	dma_addr_t sink;
+
+	host.while_sink_is_made = other_thread_makes_the_sink;
+	KUNIT_EXPECT_EQ(test, t3_sink_get(dev, pd, 21, &sink), 21);
+	KUNIT_EXPECT_FALSE(test, other_thread.locked);
+	KUNIT_EXPECT_EQ(test, other_thread.shift, 21);
+	KUNIT_EXPECT_EQ(test, other_thread.sink, sink);
+	KUNIT_EXPECT_EQ(test, host.sinks, 1);
+}
+
 static void regions_of_the_kernel(struct kunit *test)
 {
 	struct t3_fastreg fr;
@@ -940,6 +971,7 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(range_is_used_again_where_nothing_leaves_the_region),
 	KUNIT_CASE(kept_ranges_are_split_and_joined),
 	KUNIT_CASE(without_memory_for_a_sink_pages_are_smaller),
+	KUNIT_CASE(sink_is_allocated_without_the_mutex),
 	KUNIT_CASE(regions_of_the_kernel),
 	{}
 };
