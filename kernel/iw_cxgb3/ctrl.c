@@ -23,6 +23,8 @@
 #define T3_CTRL_SLOTS_LOG2	8
 #define T3_CTRL_SLOTS		BIT(T3_CTRL_SLOTS_LOG2)
 #define T3_CTRL_HALF		(T3_CTRL_SLOTS / 2)
+/* Bytes of the adapter that one writer may fill before others have their turn. */
+#define T3_CTRL_PIECE		(T3_CTRL_HALF * T3_BYPASS_MAX_DATA)
 
 static bool t3_ctrl_has_slot(const struct t3_ctrl *ctrl)
 {
@@ -86,11 +88,17 @@ int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 int t3_ctrl_fill(struct t3_dev *dev, u32 addr, u64 value, u32 len)
 {
 	__be64 block[T3_BYPASS_MAX_DATA / sizeof(__be64)];
+	u32 done, chunk;
 	unsigned int i;
+	int err = 0;
 
 	for (i = 0; i < ARRAY_SIZE(block); i++)
 		block[i] = cpu_to_be64(value);
-	return t3_ctrl_post(dev, addr, block, len, true);
+	for (done = 0; !err && done < len; done += chunk) {
+		chunk = min_t(u32, len - done, T3_CTRL_PIECE);
+		err = t3_ctrl_post(dev, addr + done, block, chunk, true);
+	}
+	return err;
 }
 
 /* Any context. Ring for writes that the card has not confirmed: their doorbell may be lost. */

@@ -132,7 +132,7 @@ static struct work_struct drop_work;	/* cxgb3 reports a dropped doorbell */
 static struct {
 	atomic_t drop;			/* doorbells of the control QP to drop */
 	bool reports;			/* to the NIC driver */
-	bool unresponsive, unplugged, no_reply_to_modify;
+	bool unresponsive, unplugged, no_reply_to_modify, slow;
 	int send_error, qp_error;
 	u32 executed;			/* writes of the control ring */
 	atomic_t dropped;
@@ -202,12 +202,27 @@ static void fifo_takes(u32 id)
 		queue_work(system_wq, &full_work);
 }
 
-static void card_doorbell(u32 value)
+static void card_executes(struct work_struct *work)
 {
 	struct t3_ctrl *ctrl = &dev->ctrl;
 	const union t3_wr_slot *slot;
 	u32 gen;
 
+	for (;;) {
+		slot = &ctrl->ring[card.executed % T3_CTRL_SLOTS];
+		gen = t3_gen(card.executed, T3_CTRL_SLOTS_LOG2);
+		if (slot->flit[T3_WR_GEN2_FLIT] != t3_wr_gen2(gen))
+			return;
+		card.executed++;
+		t3_ctrl_completed(dev, card.executed - 1);
+	}
+}
+
+/* Of a card that is slow. */
+static DECLARE_DELAYED_WORK(execute_work, card_executes);
+
+static void card_doorbell(u32 value)
+{
 	if ((value & 0xffff) != T3_CTRL_QP_CONTEXT) {
 		card.qp_rings++;
 		card.slots_found += cpus.slot_visible;
@@ -225,14 +240,10 @@ static void card_doorbell(u32 value)
 			queue_work(system_wq, &drop_work);
 		return;
 	}
-	for (;;) {
-		slot = &ctrl->ring[card.executed % T3_CTRL_SLOTS];
-		gen = t3_gen(card.executed, T3_CTRL_SLOTS_LOG2);
-		if (slot->flit[T3_WR_GEN2_FLIT] != t3_wr_gen2(gen))
-			return;
-		card.executed++;
-		t3_ctrl_completed(dev, card.executed - 1);
-	}
+	if (card.slow)
+		schedule_delayed_work(&execute_work, msecs_to_jiffies(20));
+	else
+		card_executes(NULL);
 }
 
 static void card_loses_mastering(struct pci_dev *pdev)
@@ -506,27 +517,37 @@ struct writer {
 	struct work_struct work;
 	struct completion done;
 	u32 len;
+	bool fill;
 	int ret;
+	u32 executed;			/* by the card, at the end */
 };
 
 static void write_memory(struct work_struct *work)
 {
 	struct writer *w = container_of(work, struct writer, work);
 
-	w->ret = t3_ctrl_write(dev, 0x1000, NULL, w->len);
+	w->ret = w->fill ? t3_ctrl_fill(dev, 0x1000, 1, w->len) :
+			   t3_ctrl_write(dev, 0x1000, NULL, w->len);
+	w->executed = card.executed;
 	complete(&w->done);
 }
 
-static struct writer *start_writer(struct kunit *test, u32 len)
+static struct writer *start_write_or_fill(struct kunit *test, u32 len, bool fill)
 {
 	struct writer *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, w);
 	init_completion(&w->done);
 	w->len = len;
+	w->fill = fill;
 	INIT_WORK(&w->work, write_memory);
 	queue_work(system_unbound_wq, &w->work);
 	return w;
+}
+
+static struct writer *start_writer(struct kunit *test, u32 len)
+{
+	return start_write_or_fill(test, len, false);
 }
 
 static int end_writer(struct writer *w)
@@ -571,6 +592,23 @@ static void fill_repeats_one_value(struct kunit *test)
 		for (j = 0; j < (i == 2 ? 8 : 12); j++)
 			KUNIT_EXPECT_EQ(test, be64_to_cpu(data[j]), 0x123456789abcULL);
 	}
+}
+
+/* The end of a large region: the registrations of others do not wait for it. */
+static void others_write_between_the_pieces_of_a_fill(struct kunit *test)
+{
+	struct writer *fill, *other;
+
+	card.slow = true;
+	fill = start_write_or_fill(test, 8 * T3_CTRL_SLOTS * T3_BYPASS_MAX_DATA, true);
+	while (!READ_ONCE(card.executed))
+		msleep(20);
+	other = start_writer(test, 32);
+	KUNIT_EXPECT_EQ(test, end_writer(other), 0);
+	KUNIT_EXPECT_LE(test, other->executed, 4 * T3_CTRL_SLOTS);
+	KUNIT_EXPECT_EQ(test, end_writer(fill), 0);
+	KUNIT_EXPECT_EQ(test, card.executed, 8 * T3_CTRL_SLOTS + 1);
+	flush_delayed_work(&execute_work);
 }
 
 static void dropped_doorbell_of_the_control_qp_is_rung_again(struct kunit *test)
@@ -1141,6 +1179,7 @@ static void notifiers_of_ports_are_removed(struct kunit *test)
 static struct kunit_case card_cases[] = {
 	KUNIT_CASE(writes_are_executed_in_order),
 	KUNIT_CASE(fill_repeats_one_value),
+	KUNIT_CASE(others_write_between_the_pieces_of_a_fill),
 	KUNIT_CASE(dropped_doorbell_of_the_control_qp_is_rung_again),
 	KUNIT_CASE(doorbell_drop_without_a_report_is_rung_again),
 	KUNIT_CASE(reported_drops_are_not_fatal),
