@@ -530,12 +530,12 @@ static int t3_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	};
 	bool user = cq->user_rptr;
 	unsigned long irq_flags;
-	bool waiting = false, first_seen, arrived = true;
-	u32 rptr, pending;
+	bool waiting = false, first_seen, arrived = true, unknown;
+	u32 rptr = 0, pending;
 	int index;
 
-	if (user && get_user(rptr, cq->user_rptr))
-		return -EFAULT;
+	/* t3_uverbs lets no page fault wait: the page may be moving to another node, or in swap. */
+	unknown = user && get_user(rptr, cq->user_rptr);
 	/*
 	 * Set before the card is armed: its event may arrive before the command returns. Set
 	 * before cq->ready is read: a flush first adds to the list and then looks whether the CQ
@@ -560,6 +560,12 @@ static int t3_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		t3_cq_arm_again(cq);
 		return (flags & IB_CQ_REPORT_MISSED_EVENTS) &&
 		       (waiting || t3_cq_entry_valid(cq, rptr));
+	}
+	if (unknown) {
+		/* All entries count as unread, and as those that were asked for. */
+		if (t3_cq_may_raise(cq, index, cq->entries))
+			t3_cq_notify_armed(cq);
+		return 0;
 	}
 	pending = t3_cq_entries_pending(cq, index, rptr, first_seen);
 	if (pending) {

@@ -22,8 +22,10 @@ static void cq_point(const char *name);
 #define T3_RACE_POINT(name)	cq_point(#name)
 
 /* Tests have no user memory. */
+static bool reader_is_absent;
+
 #undef get_user
-#define get_user(x, ptr) ((x) = *(__force const u32 *)(ptr), 0)
+#define get_user(x, ptr) (reader_is_absent ? -EFAULT : ((x) = *(__force const u32 *)(ptr), 0))
 
 #include "quota.c"
 #include "cq.c"
@@ -158,6 +160,7 @@ static int cq_init(struct kunit *test)
 	memset(&cq, 0, sizeof(cq));
 	memset(ring, 0, sizeof(ring));
 	reader = 0;
+	reader_is_absent = false;
 	cq.ibcq.device = &device.ibdev;
 	cq.ibcq.comp_handler = handler;
 	cq.entries = ENTRIES;
@@ -366,6 +369,33 @@ static void arming_without_reading_raises_one_event(struct kunit *test)
 	KUNIT_EXPECT_LE(test, calls, ENTRIES);
 }
 
+/* Its page moves to another node, or is in swap. */
+static void absent_index_of_the_reader_raises_one_event(struct kunit *test)
+{
+	unsigned int i, calls = 0;
+
+	make_user_cq();
+	reader_is_absent = true;
+	produce(3, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+	/* With the page or without it, the process does not read. */
+	for (i = 0; i < 100; i++) {
+		reader_is_absent = i & 1;
+		calls += arm(test, i & 2 ? IB_CQ_SOLICITED : IB_CQ_NEXT_COMP);
+	}
+	KUNIT_EXPECT_LE(test, calls, 1);
+
+	/* The card is armed, and reports the next entry. */
+	reader_is_absent = true;
+	reader = 3;
+	produce(1, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 1);
+	reader = 4;
+	KUNIT_EXPECT_EQ(test, arm(test, IB_CQ_NEXT_COMP), 0);
+	produce(1, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, card_event(), 1);
+}
+
 static void full_lap_between_two_armings_raises_an_event(struct kunit *test)
 {
 	make_user_cq();
@@ -531,6 +561,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(response_to_the_rtr_read_raises_no_event),
 	KUNIT_CASE(one_event_per_arming),
 	KUNIT_CASE(arming_without_reading_raises_one_event),
+	KUNIT_CASE(absent_index_of_the_reader_raises_one_event),
 	KUNIT_CASE(full_lap_between_two_armings_raises_an_event),
 	KUNIT_CASE(solicited_arming_ignores_other_entries),
 	KUNIT_CASE(qp_flush_notifies_without_arming),
