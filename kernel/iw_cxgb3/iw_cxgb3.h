@@ -101,6 +101,8 @@
 #define T3_MR_PAGE_SHIFTS	(ilog2(SZ_2M) - PAGE_SHIFT + 1)
 
 #define T3_SHUT_DOWN_TIMEOUT	(2 * HZ)	/* for connections to be aborted */
+/* For RDMA to end before a suspend: as long as the kernel waits for processes to freeze. */
+#define T3_SUSPEND_TIMEOUT	(20 * HZ)
 
 struct t3_ep;	/* one end of a connection, private to the connection manager */
 struct t3_cm_dev;	/* connection manager's part of a device, private to it as well */

@@ -593,6 +593,42 @@ static void t3_wake_cards(bool hibernated)
 }
 
 /*
+ * The steps of a suspend that a process may delay: ib_unregister_device() waits for a call that
+ * waits for a page which is never provided. The suspend is refused then, and the machine can be
+ * shut down. RDMA begins again when the process has ended.
+ */
+static struct workqueue_struct *t3_pm_wq;	/* ordered */
+static DECLARE_COMPLETION(t3_pm_stopped);
+
+static void t3_pm_stop(struct work_struct *work)
+{
+	t3_client_stop(true);
+	complete(&t3_pm_stopped);
+}
+
+static void t3_pm_restart(struct work_struct *work)
+{
+	t3_wake_cards(false);
+	t3_client_start();
+}
+
+static DECLARE_WORK(t3_pm_stop_work, t3_pm_stop);
+static DECLARE_WORK(t3_pm_restart_work, t3_pm_restart);
+
+static int t3_pm_prepare(void)
+{
+	if (!work_busy(&t3_pm_restart_work)) {
+		reinit_completion(&t3_pm_stopped);
+		queue_work(t3_pm_wq, &t3_pm_stop_work);
+		if (wait_for_completion_timeout(&t3_pm_stopped, T3_SUSPEND_TIMEOUT))
+			return NOTIFY_OK;
+		queue_work(t3_pm_wq, &t3_pm_restart_work);
+	}
+	pr_err(DRV_NAME ": suspend is refused: a process uses RDMA in a call that does not end, as ibv_reg_mr() of a file that is not served\n");
+	return notifier_from_errno(-EBUSY);
+}
+
+/*
  * cxgb3 has no power management. So RDMA ends before the machine sleeps, while the card works and
  * processes run, and begins again when it has woken up, with new devices.
  */
@@ -602,8 +638,7 @@ static int t3_pm_event(struct notifier_block *nb, unsigned long action, void *da
 	case PM_SUSPEND_PREPARE:
 	case PM_HIBERNATION_PREPARE:
 	case PM_RESTORE_PREPARE:
-		t3_client_stop(true);
-		break;
+		return t3_pm_prepare();
 	case PM_POST_SUSPEND:
 	case PM_POST_HIBERNATION:
 	case PM_POST_RESTORE:
@@ -625,6 +660,11 @@ static int __init t3_module_init(void)
 	t3_workqueue = alloc_workqueue(DRV_NAME, WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!t3_workqueue)
 		return -ENOMEM;
+	t3_pm_wq = alloc_ordered_workqueue("t3_pm", 0);
+	if (!t3_pm_wq) {
+		err = -ENOMEM;
+		goto err_wq;
+	}
 	debugfs_root = debugfs_create_dir(DRV_NAME, NULL);
 	err = t3_cm_init();
 	if (err)
@@ -650,6 +690,8 @@ err_cm:
 	t3_cm_exit();
 err_debugfs:
 	debugfs_remove_recursive(debugfs_root);
+	destroy_workqueue(t3_pm_wq);
+err_wq:
 	destroy_workqueue(t3_workqueue);
 	return err;
 }
@@ -658,6 +700,7 @@ static void __exit t3_module_exit(void)
 {
 	t3_ports_unwatch();
 	unregister_pm_notifier(&t3_pm_notifier);
+	destroy_workqueue(t3_pm_wq);
 	t3_client_stop(false);
 	bus_unregister_notifier(&pci_bus_type, &t3_pci_notifier);
 	t3_register_cpl_handler(T3_CPL_ASYNC_NOTIFY, NULL);

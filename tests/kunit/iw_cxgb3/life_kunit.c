@@ -79,6 +79,12 @@ static u32 sg_control;
 
 static size_t max_mapping_size;
 
+#include "iw_cxgb3.h"
+#undef T3_SUSPEND_TIMEOUT
+#define T3_SUSPEND_TIMEOUT	suspend_timeout
+
+static unsigned long suspend_timeout = 20 * HZ;
+
 #include "main.c"
 #include "nic.c"
 #include "health.c"
@@ -669,6 +675,46 @@ static void rdma_ends_before_a_sleep_and_comes_back(struct kunit *test)
 	devices_freed--;
 }
 
+static void provide_page(struct work_struct *work)
+{
+	complete(&page_provided);
+}
+
+/* A program registers memory, and its page is not provided. */
+static void suspend_does_not_wait_for_a_process(struct kunit *test)
+{
+	static DECLARE_DELAYED_WORK(provide, provide_page);
+	unsigned long begin = jiffies;
+
+	init_completion(&core_blocked);
+	init_completion(&page_provided);
+	device_with_a_connection(test);
+	seen.page_missing = true;
+	schedule_delayed_work(&provide, 10 * HZ);
+	suspend_timeout = HZ / 2;
+	KUNIT_EXPECT_EQ(test, notifier_to_errno(t3_pm_event(NULL, PM_SUSPEND_PREPARE, NULL)),
+			-EBUSY);
+	suspend_timeout = 20 * HZ;
+	KUNIT_EXPECT_EQ(test, notifier_to_errno(t3_pm_event(NULL, PM_SUSPEND_PREPARE, NULL)),
+			-EBUSY);
+	KUNIT_EXPECT_TRUE(test, time_before(jiffies, begin + 8 * HZ));
+	KUNIT_EXPECT_EQ(test, seen.masters_cleared, 0);	/* the card works as a NIC */
+
+	/* The process is killed. */
+	sg_control = T3_SG_GLOBALENABLE;
+	seen.page_missing = false;
+	seen.interface_is_up = true;
+	mod_delayed_work(system_wq, &provide, 0);
+	flush_work(&t3_pm_restart_work);
+	seen.interface_is_up = false;
+	KUNIT_EXPECT_EQ(test, seen.unregistered, 1);
+	KUNIT_EXPECT_EQ(test, seen.registered, 2);
+	KUNIT_EXPECT_EQ(test, seen.masters_cleared, 0);
+	KUNIT_EXPECT_EQ(test, card_refs, 0);
+	bus_unbinds();
+	devices_freed--;
+}
+
 /* Its registers are not mapped any more. */
 static void card_that_was_unbound_is_not_probed_again(struct kunit *test)
 {
@@ -927,6 +973,7 @@ static struct kunit_case life_cases[] = {
 	KUNIT_CASE(module_unload_waits_for_work_items),
 	KUNIT_CASE(module_unload_keeps_bus_mastering),
 	KUNIT_CASE_PARAM(rdma_ends_before_a_sleep_and_comes_back, sleep_gen_params),
+	KUNIT_CASE(suspend_does_not_wait_for_a_process),
 	KUNIT_CASE(card_that_was_unbound_is_not_probed_again),
 	KUNIT_CASE(module_unload_before_a_sleep),
 	KUNIT_CASE(late_registration_does_nothing),
