@@ -235,7 +235,8 @@ void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 
 	spin_lock_bh(&ep->cm->lock);
 	ep->cm_id = NULL;
-	WRITE_ONCE(cm_id->provider_data, t3_cm_ended(ep->iw_qp));	/* see t3_cm_accept_again() */
+	/* See t3_cm_accept_again(). */
+	WRITE_ONCE(cm_id->provider_data, t3_cm_ended(ep->iw_qp));
 	spin_unlock_bh(&ep->cm->lock);
 	if (!READ_ONCE(ep->disowned))
 		t3_cm_upcall_end(cm_id, ep, event, status);
@@ -798,8 +799,8 @@ static struct t3_qp *t3_cm_find_qp(struct iw_cm_id *cm_id, u32 qpn)
  * Waits for nothing but memory. Return: 0 and exactly one CONNECT_REPLY, possibly before the
  * return; or -errno and no event: -EINVAL for parameters, -EAFNOSUPPORT for IPv6, -EADDRNOTAVAIL,
  * -EOPNOTSUPP and -EHOSTUNREACH from t3_route_resolve(), -EADDRINUSE if the host's TCP has the
- * local port or the connection, or another network namespace the address; -ENOMEM (also if the send CQ has no free
- * entry for the RTR read that peer2peer 1 requires), -ENODEV.
+ * local port or the connection, or another network namespace the address; -ENOMEM (also if the
+ * send CQ has no free entry for the RTR read that peer2peer 1 requires), -ENODEV.
  */
 int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 {

@@ -208,7 +208,7 @@ struct t3_ep {
 	struct net *net;		/* of the consumer's id, whose end it may outlive */
 	bool net_may_have_ended;	/* a retry, whose consumer may be gone */
 	struct t3_qp *qp;		/* until t3_qp_disconnected() */
-	struct t3_qp *iw_qp;		/* accepted: the one on which iw_cm has a reference; cm->lock */
+	struct t3_qp *iw_qp;		/* accepted: iw_cm has a reference on it; cm->lock */
 
 	spinlock_t id_lock;		/* id_kind and tid against the ACT_ESTABLISH handler */
 	enum t3_ep_id_kind id_kind __guarded_by(&id_lock);
@@ -220,7 +220,7 @@ struct t3_ep {
 	spinlock_t route_lock;		/* t3_ep_confirm_neigh() is called in any context */
 	struct dst_entry *dst __guarded_by(&route_lock);
 	struct l2t_entry *l2t __guarded_by(&route_lock);
-	struct net_device *ndev;	/* has the local address; with a reference until the route ends */
+	struct net_device *ndev;	/* has the local address; a reference, as the route */
 	u16 smt_idx;
 	u16 mtu;
 

@@ -509,9 +509,9 @@ static void t3_cq_raise_unread(struct t3_cq *cq, u32 index, u32 rptr, u32 pendin
 
 /*
  * The card is not armed for sure, or an entry is late. ib_core and most consumers poll once more
- * only if missed events are reported, and take an error for "none". So the handler is called from a work item:
- * the consumer polls and arms again. Not for a card that is gone, which writes no more entries:
- * each completion that is not in the ring comes from a flush, which calls the handler.
+ * only if missed events are reported, and take an error for "none". So the handler is called from
+ * a work item: the consumer polls and arms again. Not for a card that is gone, which writes no more
+ * entries: each completion that is not in the ring comes from a flush, which calls the handler.
  */
 static void t3_cq_arm_again(struct t3_cq *cq)
 {

@@ -313,8 +313,8 @@ unsigned long t3_card_timeout(void);
 #define T3_CARD_TIMEOUT_LIMIT	6
 
 /*
- * Counted in polls, not in jiffies: if the host stood still (a guest that was paused, a debugger) any
- * time has passed, but the card has had no chance to reply.
+ * Counted in polls, not in jiffies: if the host stood still (a guest that was paused, a debugger)
+ * any time has passed, but the card has had no chance to reply.
  */
 struct t3_card_deadline {
 	unsigned long polls;		/* that the card may leave unanswered */
@@ -530,8 +530,8 @@ struct t3_qp {
 	bool user;
 	bool used __guarded_by(&lock);	/* had a connection since the last reset */
 	bool busy __guarded_by(&lock);	/* the card may still access ring and buffers */
-	bool resetting __guarded_by(&lock);	/* a reset is in progress: connects are refused */
-	bool dying;			/* no lookup finds it; written with the lock of t3_dev.qps */
+	bool resetting __guarded_by(&lock);	/* connects are refused */
+	bool dying;			/* no lookup finds it; lock of t3_dev.qps */
 	bool found_by_cm;		/* t3_iw_get_qp() returned it; lock of t3_dev.qps */
 	unsigned long found_at;		/* RCU state of the last time; the same lock */
 	bool sq_sig_all;
@@ -681,7 +681,7 @@ void t3_pd_close(struct t3_dev *dev, struct t3_pd *pd);
 static inline void t3_pd_get_user(struct t3_pd *pd)
 {
 	atomic_inc(&pd->users);
-	/* Before RDMA_INIT: the end of a region that does not see the user has cleared its entry. */
+	/* Before RDMA_INIT: a region that ends and does not see the user has cleared its entry. */
 	smp_mb__after_atomic();
 }
 

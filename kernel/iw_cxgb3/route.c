@@ -189,7 +189,8 @@ static bool t3_route_conflicts_on(struct net_device *port, const struct net *net
  * The card finds listeners and connections by their addresses, whichever port a segment comes from.
  * So what the namespace of the device has, on any interface, no other one can have. Of two others
  * that have an address on the card neither can use it. t3_rdma_cm, whose ids have no handler of
- * iw_cm, applies the rule itself. The context of such an id is not valid when a connect is repeated.
+ * iw_cm, applies the rule itself. The context of such an id is not valid when a connect is
+ * repeated.
  */
 bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr)
 {

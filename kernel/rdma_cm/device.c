@@ -325,9 +325,9 @@ static struct cm_dev *cm_next_device(u64 after)
 }
 
 /*
- * The next id that listens, with a reference; drops that on the last one. @last: NULL at first; @at:
- * its place, which is not found by a search, as there may be many. An id that has stopped meanwhile
- * has no place any more, and one that listens again has another.
+ * The next id that listens, with a reference; drops that on the last one. @last: NULL at first;
+ * @at: its place, which is not found by a search, as there may be many. An id that has stopped
+ * meanwhile has no place any more, and one that listens again has another.
  */
 static struct cm_id *cm_next_listening(struct cm_id *last, u64 *at)
 {

@@ -565,7 +565,7 @@ static int cm_iw_listen(struct cm_listener *l)
 		return -ENOMEM;
 	l->iw->listener = l;
 	l->iw->iw.device = device;
-	l->iw->iw.context = &l->id->base.id;	/* iw_cxgb3 asks for the namespace inside the call */
+	l->iw->iw.context = &l->id->base.id;	/* for the namespace, inside the call */
 	l->iw->iw.event_handler = cm_listener_upcall;
 	l->iw->iw.add_ref = cm_iw_listener_get;
 	l->iw->iw.rem_ref = cm_iw_listener_put;

@@ -478,7 +478,7 @@ static bool cm_iwpm_pauses(unsigned int i)
 	       time_before(jiffies, cm_paused_peers[i].until);
 }
 
-/* A user can name any number of peers. They replace those of other users only if there is no other. */
+/* A user can name any number of peers. They replace those of other users last. */
 static unsigned int cm_iwpm_peer_to_replace(kuid_t user)
 	__must_hold(&cm_iwpm_lock)
 {

@@ -336,7 +336,10 @@ static void each_accept_puts_the_qp_of_the_last_one(struct kunit *test)
 	end(test, ep);
 }
 
-/* An accept that fails reports ESTABLISHED and CLOSE, which iw_cm handles later: EINVAL would be a BUG(). */
+/*
+ * An accept that fails reports ESTABLISHED and CLOSE, which iw_cm handles later: EINVAL would be a
+ * BUG().
+ */
 static void accept_after_one_that_failed_succeeds(struct kunit *test)
 {
 	struct t3_ep *ep = new_request(test);

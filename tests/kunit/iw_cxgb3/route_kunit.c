@@ -663,7 +663,7 @@ static bool conflicts(struct net *net, struct net *owner, u32 addr)
 	return t3_route_conflicts(dev, &cm_id, htonl(addr));
 }
 
-/* The consumer of a connect that is repeated may be gone, with its namespace: nothing reads them. */
+/* The consumer of a repeated connect may be gone, with its namespace: nothing reads them. */
 static void repeated_connect_without_a_consumer(struct kunit *test)
 {
 	struct net *gone = ERR_PTR(-ENOENT);

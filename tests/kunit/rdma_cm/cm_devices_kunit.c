@@ -362,14 +362,14 @@ static void the_look_at_other_namespaces_is_bounded(struct kunit *test)
 	cm = to_cm_id(id);
 	cm_addr_copy((struct sockaddr *)&addr, cm_src(cm));
 	write_pnet(&fake.device.coredev.rdma_net, &third_net);
-	KUNIT_EXPECT_EQ(test, (int)cm_iw_addr_use(cm, &fake.device, &addr, &visits), (int)CM_ADDR_FREE);
+	KUNIT_EXPECT_EQ(test, cm_iw_addr_use(cm, &fake.device, &addr, &visits), CM_ADDR_FREE);
 	fake.upper = net_device_elsewhere();
 	visits = 1;
 	fake.addr_looks = 0;
-	KUNIT_EXPECT_EQ(test, (int)cm_iw_addr_use(cm, &fake.device, &addr, &visits), (int)CM_ADDR_SHARED);
+	KUNIT_EXPECT_EQ(test, cm_iw_addr_use(cm, &fake.device, &addr, &visits), CM_ADDR_SHARED);
 	KUNIT_EXPECT_EQ(test, fake.addr_looks, 1u);	/* that of the device's namespace */
 	visits = 2;
-	KUNIT_EXPECT_EQ(test, (int)cm_iw_addr_use(cm, &fake.device, &addr, &visits), (int)CM_ADDR_FREE);
+	KUNIT_EXPECT_EQ(test, cm_iw_addr_use(cm, &fake.device, &addr, &visits), CM_ADDR_FREE);
 	KUNIT_EXPECT_EQ(test, visits, 0u);
 	end(test);
 }

@@ -119,7 +119,7 @@ static void a_module_connects_its_own_qp(struct kunit *test)
 	end(test);
 }
 
-/* A process that has ended, with the number of the present one and the credentials of another user. */
+/* A process of another user that has ended, with the number of the present one. */
 static struct task_struct *ended_process(struct kunit *test, struct cred *cred)
 {
 	struct task_struct *task = kunit_kzalloc(test, sizeof(*task), GFP_KERNEL);

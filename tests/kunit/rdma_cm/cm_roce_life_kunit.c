@@ -129,9 +129,9 @@ static void remove_device_for_a_while(void)
 }
 
 /*
- * A module connects outside of its handler. The device is removed meanwhile, and the handler returns
- * non-zero for that: it destroys the id. The connect and the destroy come one after the other, and
- * the removal does not wait for an ib_cm_id that the destroy has not seen.
+ * A module connects outside of its handler. The device is removed meanwhile, and the handler
+ * returns non-zero for that: it destroys the id. The connect and the destroy come one after the
+ * other, and the removal does not wait for an ib_cm_id that the destroy has not seen.
  */
 static void a_handler_destroys_during_a_connect(struct kunit *test)
 {

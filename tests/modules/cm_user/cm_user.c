@@ -9,8 +9,8 @@
  *				returns when the connection is established, or has failed
  *	abandon ADDRESS PORT LENGTH
  *				destroys the id as soon as it connects
- *	deregister		of the passive end: posts a receive, and deregisters its region; then
- *				"send" of the active end sends a page, and "check" fails with
+ *	deregister		of the passive end: posts a receive, and deregisters its region;
+ *				then "send" of the active end sends a page, and "check" fails with
  *				-EUCLEAN if the page of the region has changed
  *	disconnect		disconnects all connections; returns when they are destroyed
  *	quit			destroys all ids in any state
