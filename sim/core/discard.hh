@@ -4,10 +4,9 @@
 // (docs/card-model.md, "Fairness").
 #pragma once
 
-#include <deque>
 #include <functional>
-#include <memory>
 #include <utility>
+#include <vector>
 
 #include "sim/core/event_queue.hh"
 
@@ -26,25 +25,22 @@ public:
         tables_.push_back(std::move(drop_one));
         event_.after(0);
     }
-    template <typename Element> void add(std::deque<Element>&& table) {
-        if (table.empty())
-            return;
-        add([held = std::make_shared<std::deque<Element>>(std::move(table))] {
-            held->pop_back();
-            return !held->empty();
-        });
+    /// Frees one element now: for what fills such a table again, and may be faster than the events.
+    void free_one() {
+        if (!tables_.empty() && !tables_.back()())
+            tables_.pop_back();
     }
 
 private:
     void free_some() {
         for (unsigned n = 0; n < at_a_time && !tables_.empty(); ++n)
-            if (!tables_.front()())
-                tables_.pop_front();
+            free_one();
         if (!tables_.empty())
             event_.after(0);
     }
 
-    std::deque<std::function<bool()>> tables_;
+    /// The newest first: an old one with many small elements does not keep a new one with few large ones.
+    std::vector<std::function<bool()>> tables_;
     EventQueue::Repeated event_;
 };
 

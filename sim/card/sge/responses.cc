@@ -2,6 +2,7 @@
 #include "sim/card/sge/responses.hh"
 
 #include <algorithm>
+#include <memory>
 
 #include "sim/card/base/vpd.hh"
 
@@ -44,10 +45,22 @@ void Responses::reset() {
         events_.cancel(queue.credit_timer);
         events_.cancel(queue.retry_timer);
         events_.cancel(queue.more_timer);
-        discard_.add(std::move(queue.waiting));
+        discard(queue);
         queue = Queue{};
     }
     lists_ = {};
+}
+
+/// Until they are freed the messages count for what all queues may have: the host may fill the queue at once.
+void Responses::discard(Queue& queue) {
+    discarded_bytes_ += std::exchange(queue.waiting_bytes, 0);
+    if (queue.waiting.empty())
+        return;
+    discard_.add([this, held = std::make_shared<std::deque<Message>>(std::exchange(queue.waiting, {}))] {
+        discarded_bytes_ -= held->back().cost();
+        held->pop_back();
+        return !held->empty();
+    });
 }
 
 void Responses::restart(unsigned queue) {
@@ -55,8 +68,7 @@ void Responses::restart(unsigned queue) {
     const bool was_congested = congested(queue);
     q.credits = 0;
     q.tx_credits = {};
-    discard_.add(std::exchange(q.waiting, {}));
-    q.waiting_bytes = 0;
+    discard(q);
     if (was_congested)
         drained_(queue);
 }
@@ -249,6 +261,9 @@ void Responses::post(unsigned queue, Message&& message) {
     }
     if (q.waiting.size() < waiting_limit && q.waiting_bytes + message.cost() <= waiting_bytes_limit) {
         q.waiting_bytes += message.cost();
+        while (discarded_bytes_ != 0 &&
+               waiting_bytes() + discarded_bytes_ > queues_.size() * waiting_bytes_limit)
+            discard_.free_one();
         q.waiting.push_back(std::move(message));
     } else {
         ++lost_;

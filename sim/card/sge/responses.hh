@@ -110,6 +110,7 @@ private:
     };
     enum class Posted { done, no_response, no_buffer, impossible };
 
+    void discard(Queue& queue);
     [[nodiscard]] bool ready(unsigned queue);
     void post(unsigned queue, Message&& message);
     Posted try_post(unsigned queue, Message& message);
@@ -136,6 +137,7 @@ private:
     std::vector<std::uint64_t> buffers_; ///< result of find_buffers()
     Counter &responses_, &interrupts_, &bus_errors_, &lost_, &not_enabled_, &no_queue_, &starved_,
         &no_buffer_;
+    std::size_t discarded_bytes_ = 0; ///< that discard_ holds
     Discard discard_;
 };
 

@@ -75,6 +75,7 @@ void Toe::Impl::forward(unsigned queue, Bytes cpl) {
         return;
     }
     log.debug("> {} {:#x}", it->name, head->id());
+    free_some();
     it->handle(*this, queue, cpl);
     rearm();
 }

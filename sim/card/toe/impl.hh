@@ -75,7 +75,7 @@ struct Flow {
 
 struct Toe::Impl final : tcp::Sink {
     Impl(EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicServices& rnic_, Faults& faults_,
-         Counters& counters_);
+         Counters& counters_, Discard& discard_);
 
     // ---- toe.cc
     bool frame_in(unsigned port, Bytes frame);
@@ -85,6 +85,8 @@ struct Toe::Impl final : tcp::Sink {
     void stop();
     /// Then: frees a part of its tables; false: nothing is left.
     bool drop_one();
+    /// Call before each addition to a table: the host may reset the card again and again.
+    void free_some();
     std::optional<Tid> allocate_tid();
     void drop_pending(Flow& flow);
     void clear_half_open(Flow& flow);
@@ -165,6 +167,7 @@ struct Toe::Impl final : tcp::Sink {
     RnicServices& rnic;
     Faults& faults;
     Counters& counters;
+    Discard& discard;
     ToeParams params;
     ToeKnobs knobs;
 

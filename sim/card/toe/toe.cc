@@ -57,7 +57,7 @@ CplStatus status_of(tcp::AbortReason reason) {
 
 Toe::Toe(EventQueue& events, SgeServices& sge, MacServices& mac, RnicServices& rnic, Faults& faults,
          Counters& counters)
-    : impl_(std::make_unique<Impl>(events, sge, mac, rnic, faults, counters)), discard_(events) {}
+    : discard_(events), impl_(std::make_unique<Impl>(events, sge, mac, rnic, faults, counters, discard_)) {}
 
 Toe::~Toe() {
     impl_->events.cancel(impl_->memory_timer);
@@ -73,7 +73,8 @@ ToeKnobs& Toe::knobs() {
 void Toe::reset() {
     Impl& old = *impl_;
     old.stop();
-    auto fresh = std::make_unique<Impl>(old.events, old.sge, old.mac, old.rnic, old.faults, old.counters);
+    auto fresh =
+        std::make_unique<Impl>(old.events, old.sge, old.mac, old.rnic, old.faults, old.counters, discard_);
     fresh->params = old.params;
     fresh->knobs = old.knobs;
     fresh->probe = old.probe;
@@ -231,14 +232,20 @@ std::uint32_t Toe::emss(Tid tid) const {
 // ---- Identifiers --------------------------------------------------------------------------------------
 
 Toe::Impl::Impl(EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicServices& rnic_,
-                Faults& faults_, Counters& counters_)
+                Faults& faults_, Counters& counters_, Discard& discard_)
     : events(events_), sge(sge_), mac(mac_), rnic(rnic_), faults(faults_), counters(counters_),
-      engine(*this, params.tcp, [this] { return events.now(); }), timer(events,
-                                                                        [this] {
-                                                                            engine.advance();
-                                                                            rearm();
-                                                                        }),
+      discard(discard_), engine(*this, params.tcp, [this] { return events.now(); }),
+      timer(events,
+            [this] {
+                engine.advance();
+                rearm();
+            }),
       log(logger("toe")) {}
+
+void Toe::Impl::free_some() {
+    for (int n = 0; n < 2; ++n)
+        discard.free_one();
+}
 
 Flow& Toe::Impl::add(Tid tid) {
     flows.set(tid, std::make_unique<Flow>());
@@ -475,6 +482,7 @@ std::optional<tcp::ConnId> Toe::Impl::syn(tcp::ListenId stid, const tcp::SynInfo
     const auto tid = allocate_tid();
     if (!tid)
         return std::nullopt; // the SYN is dropped without a reply [guess G15]
+    free_some();
     Flow& flow = add(*tid);
     flow.phase = Flow::Phase::syn_received;
     flow.peer_id = stid;

@@ -107,8 +107,8 @@ public:
 
 private:
     struct Impl;
-    std::unique_ptr<Impl> impl_;
     Discard discard_;
+    std::unique_ptr<Impl> impl_;
 };
 
 } // namespace t3sim

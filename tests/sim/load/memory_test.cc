@@ -4,6 +4,7 @@
 // while a queue becomes long and while it becomes short. Counted at operator new.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -20,6 +21,7 @@
 #include "sim/tcp/reassembly.hh"
 #include "tests/sim/fake_host.hh"
 #include "tests/sim/tcp/pair.hh"
+#include "tests/sim/toe/lab.hh"
 
 namespace {
 
@@ -141,6 +143,63 @@ TEST(MemoryCosts, OfMessagesThatWaitForTheHost) {
         }
     EXPECT_GT(in_use - before, 1500U * 2000);
     EXPECT_EQ(counters.value("sge.messages_lost"), 0U);
+}
+
+/// A restart takes the messages of a queue away, and the host fills it again at once.
+TEST(MemoryCosts, OfMessagesOfQueuesThatAreRestarted) {
+    constexpr std::size_t bound = hw::queue_sets * Responses::waiting_bytes_limit;
+    FakeHost host;
+    EventQueue events;
+    RegisterBank regs("costs", reg::file_size);
+    Counters counters;
+    Irq irq(host, regs);
+    const Guesses guesses;
+    RegisterHooks hooks;
+    irq.add_hooks(hooks);
+    Responses responses(host, events, regs, irq, guesses, counters, [](unsigned) {});
+    responses.add_hooks(hooks);
+    fill_register_file(regs, hooks);
+    regs.write(reg::SG_CONTROL, hw::sg_control::global_enable);
+    hw::response_context::size.set(*responses.response_context(7), 1024); // without a credit
+    const std::size_t before = in_use;
+    std::size_t most = 0;
+    for (int restarts = 0; restarts < 12; ++restarts) {
+        for (unsigned n = 0; n < Responses::waiting_bytes_limit / 300; ++n)
+            responses.post_cpl(7, Buffer(144, 0x22));
+        most = std::max(most, in_use - before);
+        responses.restart(7);
+    }
+    EXPECT_LE(most, bound + apart);
+    EXPECT_GT(most, bound / 2);
+    EXPECT_EQ(counters.value("sge.messages_lost"), 0U);
+    events.advance(tcp::second);
+    EXPECT_LE(in_use - before, apart);
+}
+
+/// A reset takes the connections away, and the host opens others at once.
+TEST(MemoryCosts, OfConnectionsOfACardThatIsReset) {
+    EventQueue events;
+    Machine card(events);
+    const Buffer l2t = words("01c00000 81000003 12000001 007ff801 00000007 43334400");
+    Buffer open = words(TwoCards::act_open);
+    std::size_t first = 0;
+    const std::size_t before = in_use;
+    for (int resets = 0; resets < 10; ++resets) {
+        card.toe.control_wr(0, l2t);
+        for (unsigned n = 0; n < 2000; ++n) {
+            put_be16(&open[12], static_cast<std::uint16_t>(n)); // the port
+            card.toe.control_wr(0, open);
+        }
+        card.sge.messages.clear();
+        card.mac.frames.clear();
+        card.mac.frames.shrink_to_fit();
+        if (resets == 0)
+            first = in_use - before;
+        ASSERT_LE(in_use - before, 2 * first + apart) << resets;
+        card.toe.reset();
+    }
+    EXPECT_GT(first, 2000U * 500);
+    EXPECT_EQ(card.counters.value("toe.malformed"), 0U);
 }
 
 /// A client that has its memory mapped page by page.

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "sim/card/rnic/ddp.hh"
+#include "tests/sim/hostile/effort.hh"
 #include "tests/sim/rnic/node.hh"
 
 namespace t3sim::test {
@@ -437,6 +438,25 @@ TEST(Close, ResetRemovesEverything) {
     EXPECT_FALSE(pair.a.rnic.rdma_mode(0x12));
     pair.a.run(wr::send(1, {}));
     EXPECT_THAT(pair.a.take_records(), IsEmpty());
+}
+
+TEST(Close, TheQpsOfManyResetsAreFreedAsFastAsOthersAreMade) {
+    Node node(options_a());
+    Effort effort;
+    std::size_t of_one = 0;
+    for (int resets = 0; resets < 10; ++resets, node.rnic.reset()) {
+        for (Tid tid = 0; tid < 500; ++tid) {
+            node.options.tid = tid;
+            node.options.qp = 0x21 + tid;
+            node.connect();
+        }
+        node.sge.records.clear();
+        effort.look_at_heap();
+        if (resets == 0)
+            of_one = effort.heap_growth();
+    }
+    EXPECT_GT(of_one, 500U * 300);
+    EXPECT_LT(effort.heap_growth(), 3 * of_one);
 }
 
 } // namespace
