@@ -16,13 +16,13 @@ constexpr Time min_tail_probe = 10 * millisecond;
 
 Connection::Connection(Engine& engine, ConnId conn_id, const FourTuple& four_tuple)
     : id(conn_id), tuple(four_tuple), engine_(engine) {
-    for (ConnTimer* t : {&transmit_timer_, &ack_timer_, &keepalive_timer_, &linger_timer_, &drain_timer_})
+    for (ConnTimer* t : {&transmit_timer_, &ack_timer_, &keepalive_timer_, &linger_timer_, &more_timer_})
         t->owner = this;
     transmit_timer_.fire = &Connection::transmit_timer_fired;
     ack_timer_.fire = &Connection::delayed_ack_fired;
     keepalive_timer_.fire = &Connection::keepalive_fired;
     linger_timer_.fire = &Connection::linger_fired;
-    drain_timer_.fire = &Connection::drain;
+    more_timer_.fire = &Connection::proceed;
 }
 
 Connection::~Connection() = default;
@@ -432,7 +432,7 @@ void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
                 break;
         }
         account_receiving();
-        if (!drain_timer_.running()) {
+        if (!more_timer_.running()) {
             drain();
             return;
         }
@@ -473,7 +473,7 @@ void Connection::keep(Buffer&& data, bool push) {
 void Connection::drain() {
     bool drained = false;
     while (!hold_ && !held_.empty() && !held_.front().empty()) {
-        std::size_t& left = engine_.drain_left();
+        std::size_t& left = engine_.left().bytes;
         if (left == 0)
             break;
         drained = true;
@@ -503,9 +503,15 @@ void Connection::drain() {
     if (drained)
         credit(0, false);
     if (!hold_ && !held_.empty())
-        start(drain_timer_, 1); // the clock stands still during an event
+        start(more_timer_, 1); // the clock stands still during an event
     else
         maybe_peer_fin();
+}
+
+/// What an event has left of drain() or output().
+void Connection::proceed() {
+    drain();
+    mark_dirty();
 }
 
 /// Processes the peer's FIN if all data before it has been received.
@@ -667,8 +673,15 @@ void Connection::output() {
     if (std::exchange(retransmit_front_, false) && sent_ > 0)
         send_unit(queue_.front());
     waits_for_wire_ = false;
-    while (sent_ < queue_.size() && may_send_next())
+    for (std::size_t& left = engine_.left().units; sent_ < queue_.size(); --left) {
+        if (left == 0) {
+            start(more_timer_, 1);
+            break;
+        }
+        if (!may_send_next())
+            break;
         send_unit(queue_[sent_++]);
+    }
     if (ack_now_)
         send_control(flag_ack, std::max(snd_nxt(), snd_max_));
     arm_transmit_timer();
@@ -933,7 +946,7 @@ void Connection::stop(Timer& t) {
 }
 
 void Connection::stop_timers() {
-    for (ConnTimer* t : {&transmit_timer_, &ack_timer_, &keepalive_timer_, &linger_timer_, &drain_timer_})
+    for (ConnTimer* t : {&transmit_timer_, &ack_timer_, &keepalive_timer_, &linger_timer_, &more_timer_})
         stop(*t);
 }
 

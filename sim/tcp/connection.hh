@@ -94,6 +94,7 @@ private:
     void deliver(Seq seq, Bytes data, bool push);
     void keep(Buffer&& data, bool push);
     void drain();
+    void proceed();
     [[nodiscard]] bool holds() const { return hold_ || !held_.empty(); }
     void maybe_peer_fin();
     void challenge();
@@ -197,7 +198,7 @@ private:
     Time challenge_second_ = 0; // RFC 5961 section 7
     unsigned challenges_ = 0;
     TimerKind transmit_kind_ = TimerKind::retransmit;
-    ConnTimer transmit_timer_, ack_timer_, keepalive_timer_, linger_timer_, drain_timer_;
+    ConnTimer transmit_timer_, ack_timer_, keepalive_timer_, linger_timer_, more_timer_;
 };
 
 } // namespace t3sim::tcp

@@ -146,18 +146,18 @@ bool Engine::input(Bytes packet, bool listening) {
     return true;
 }
 
-/// Bytes of waiting data that this event may still deliver. The clock stands still during an event.
-std::size_t& Engine::drain_left() {
-    if (const Time now = clock_(); std::exchange(drain_left_at_, now) != now)
-        drain_left_ = drained_at_a_time;
-    return drain_left_;
+/// What this event may still deliver and send. The clock stands still during an event.
+Engine::Left& Engine::left() {
+    if (const Time now = clock_(); std::exchange(left_at_, now) != now)
+        left_ = {};
+    return left_;
 }
 
 void Engine::advance() {
     const Scope scope(*this);
-    const Time now = drain_left_at_ = clock_();
-    drain_left_ = drained_at_a_time; // an event of its own, perhaps of the same time as the one before
-    for (unsigned n = 0; n < timers_at_a_time && drain_left_ != 0; ++n) {
+    const Time now = left_at_ = clock_();
+    left_ = {}; // an event of its own, perhaps of the same time as the one before
+    for (unsigned n = 0; n < timers_at_a_time && left_.bytes != 0; ++n) {
         Timer* t = timers_.earliest();
         if (!t || t->when() > now)
             break;

@@ -169,6 +169,8 @@ public:
     static constexpr unsigned timers_at_a_time = 256;
     /// Waiting data of all connections that one event delivers: it may have an FPDU in every 20 bytes.
     static constexpr std::size_t drained_at_a_time = 64 << 10;
+    /// Segments with data of all connections that one event sends: a wire that is down accepts any number.
+    static constexpr std::size_t sent_at_a_time = 256;
     [[nodiscard]] std::optional<Time> next_deadline() const;
 
     /// @p ip 0: any local address. A specific address takes precedence over "any", and an older listener over
@@ -243,7 +245,10 @@ private:
     Connection& add(ConnId id, const FourTuple& tuple);
     void remove(Connection& c);
     void flush();
-    std::size_t& drain_left();
+    struct Left {
+        std::size_t bytes = drained_at_a_time, units = sent_at_a_time;
+    };
+    Left& left();
     [[nodiscard]] std::uint32_t choose_iss(const FourTuple& tuple) const;
 
     Sink& sink_;
@@ -252,8 +257,8 @@ private:
     Stats stats_;
     Memory memory_;
     TimerHeap timers_;
-    std::size_t drain_left_ = drained_at_a_time;
-    Time drain_left_at_ = 0;
+    Left left_;
+    Time left_at_ = 0;
     IdTable<std::unique_ptr<Connection>> by_id_;
     SipKey tuple_key_{};
     std::unordered_map<FourTuple, Connection*, TupleHash> by_tuple_{0, TupleHash{tuple_key_}};

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // Timers, windows and recovery on the virtual clock.
+#include <algorithm>
+#include <map>
+
 #include "tests/sim/tcp/script.hh"
 
 namespace t3sim::tcp::test {
@@ -151,6 +154,7 @@ TEST_F(TcpTiming, FastRetransmitWorksAllAlongAStreamOfTenGigabytes) {
     const Packet record(size, Engine::record_headroom); // copies share it
     std::uint64_t next_loss = between_losses;
     for (std::uint64_t sent_bytes = size; sent_bytes <= stream; sent_bytes += size) {
+        events.advance(events.now() + 1); // an event sends a limited number of segments
         ASSERT_TRUE(end.engine.send(conn, Packet(record)));
         if (sent_bytes >= next_loss) {
             next_loss += between_losses;
@@ -187,6 +191,39 @@ TEST_F(TcpTiming, NoCongOptionSendsTheWholeWindow) {
     for (int i = 0; i < 30; ++i)
         send(1000);
     EXPECT_EQ(sent.size(), 20U);
+}
+
+/// Frames that are dropped before the wire fill it never. An event sent the windows of all connections.
+TEST_F(TcpTiming, OneEventSendsALimitedNumberOfSegments) {
+    constexpr ConnId connections = 8;
+    constexpr std::uint32_t bytes = 48'000; // 1,000 segments
+    options.congestion_control = false;
+    options.mss = 48;
+    std::map<Time, unsigned> segments;
+    std::map<std::uint16_t, std::uint32_t> edge;
+    end.on_transmit = [&](const Segment& s) {
+        segments[events.now()] += s.payload.empty() ? 0 : 1;
+        if (!s.payload.empty() && s.seq.value() == edge[s.tuple.remote_port])
+            edge[s.tuple.remote_port] += static_cast<std::uint32_t>(s.payload.size());
+    };
+    FourTuple tuple = a_to_b;
+    for (ConnId id = 1; id <= connections; ++id, ++tuple.local_port) {
+        ASSERT_TRUE(end.engine.open(id, tuple, options));
+        send_segment({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .to = tuple.local_port});
+    }
+    for (const Time wait : {Time{100}, 3 * second}) { // the second time after timeouts
+        edge.clear();
+        for (ConnId id = 1; id <= connections; ++id) {
+            edge[static_cast<std::uint16_t>(a_to_b.local_port + id - 1)] = 1001;
+            if (wait == 100)
+                end.engine.send(id, Buffer(bytes, 'x'));
+        }
+        run(wait);
+        for (const auto& [port, seq] : edge)
+            EXPECT_EQ(seq, 1001 + bytes) << port;
+    }
+    const auto most = std::ranges::max_element(segments, {}, [](const auto& at) { return at.second; });
+    EXPECT_LE(most->second, Engine::sent_at_a_time);
 }
 
 TEST_F(TcpTiming, SlowStartOpensWithEachAck) {
