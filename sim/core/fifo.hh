@@ -49,9 +49,17 @@ public:
             back() = T{};
         --size_;
     }
-    /// Inserts an element in front of element @p n.
+    /// Inserts an element in front of element @p n. Moves the elements of the shorter side.
     void insert(std::size_t n, T element) {
         push_back(std::move(element));
+        if (n < size_ / 2) {
+            const std::size_t before = place(slots_.size() - 1);
+            std::swap(slots_[before], back());
+            first_ = before;
+            for (std::size_t at = 0; at < n; ++at)
+                std::swap((*this)[at], (*this)[at + 1]);
+            return;
+        }
         for (std::size_t at = size_ - 1; at > n; --at)
             std::swap((*this)[at], (*this)[at - 1]);
     }

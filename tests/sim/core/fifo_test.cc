@@ -62,6 +62,31 @@ TEST(Fifo, OrderIsThatOfADequeWhateverIsDone) {
     }
 }
 
+struct Moved {
+    static inline unsigned moves = 0;
+    Moved() = default;
+    Moved(const Moved&) = delete;
+    Moved(Moved&&) noexcept { ++moves; }
+    Moved& operator=(const Moved&) = delete;
+    Moved& operator=(Moved&&) noexcept {
+        ++moves;
+        return *this;
+    }
+    ~Moved() = default;
+};
+
+TEST(Fifo, InsertingNearAnEndMovesFew) {
+    Fifo<Moved> fifo;
+    for (int n = 0; n < 3000; ++n) // of 4,096 places
+        fifo.emplace_back();
+    Moved::moves = 0;
+    for (int n = 0; n < 1000; ++n)
+        fifo.insert(1, Moved());
+    fifo.insert(fifo.size() - 1, Moved());
+    EXPECT_LT(Moved::moves, 20'000U);
+    EXPECT_EQ(fifo.size(), 4001U);
+}
+
 TEST(Fifo, RemovedElementsAreDestroyed) {
     Fifo<std::shared_ptr<int>> fifo;
     const auto element = std::make_shared<int>(1);
