@@ -77,6 +77,8 @@ public:
     [[nodiscard]] bool output_waits() const { return !output_.empty(); }
     /// Tries again. False: the connection is lost.
     bool flush();
+    /// A part of a message or of a reply waits for the client.
+    [[nodiscard]] bool unfinished() const { return output_waits() || (received_ != 0 && !complete_); }
 
     [[nodiscard]] int fd() const { return socket_.get(); }
     /// Why the status was "closed", for the log; empty: the client disconnected between messages.

@@ -39,6 +39,11 @@ public:
     }
     [[nodiscard]] bool connected() const final { return connection_ != nullptr; }
 
+    /// A client that leaves a message, or the reading of replies, unfinished for so long is dropped. What it
+    /// has sent meanwhile may hold its own end of the connection, so that it would not be missed when it has
+    /// gone.
+    static constexpr Time patience = 300'000'000'000;
+
 protected:
     /// @p protocol: name of the logger, prefix of the counters. @p path: where it listens; clients wait until
     /// attach(). Throws std::runtime_error with a complete sentence if the path cannot be used. Without a
@@ -54,6 +59,7 @@ protected:
     }
     ~SocketServer() override {
         loop_.queue().cancel(failing_);
+        loop_.queue().cancel(unfinished_);
         loop_.unwatch(watch_);
     }
 
@@ -72,6 +78,7 @@ protected:
         else
             log_.debug("client disconnected");
         loop_.queue().cancel(failing_);
+        loop_.queue().cancel(unfinished_);
         loop_.unwatch(std::exchange(watch_, 0));
         connection_.reset();
         // Unmap guest memory before the reset, so that DMA of the card during the reset cannot reach the
@@ -96,8 +103,8 @@ protected:
         }
     }
     /// The same in an event, for work that the client has caused.
-    template <typename F> EventQueue::Id later(F f) {
-        return loop_.queue().after(0, [this, f] { loop_.charge(share_, [&] { for_client(f); }); });
+    template <typename F> EventQueue::Id later(F f, Time delay = 0) {
+        return loop_.queue().after(delay, [this, f] { loop_.charge(share_, [&] { for_client(f); }); });
     }
     /// Reads from the socket. True: connection_->message() is complete. If the client is gone, the connection
     /// has ended.
@@ -123,6 +130,7 @@ protected:
             disconnect("send error");
         else if (connection_->output_waits())
             loop_.change(watch_, EPOLLOUT);
+        be_patient();
     }
 
     EventLoop& loop_;
@@ -144,6 +152,13 @@ private:
             }
             receive();
         });
+        be_patient();
+    }
+    /// Begins to wait again: something has moved.
+    void be_patient() {
+        loop_.queue().cancel(std::exchange(unfinished_, {}));
+        if (connection_ && connection_->unfinished())
+            unfinished_ = later([this] { disconnect("it has left something unfinished"); }, patience);
     }
     void worker_is_idle() {
         if (!connection_)
@@ -159,7 +174,7 @@ private:
     spdlog::logger& log_;
     std::unique_ptr<Listener> listener_;
     EventLoop::Watch watch_ = 0;
-    EventQueue::Id failing_ = {};
+    EventQueue::Id failing_ = {}, unfinished_ = {};
 };
 
 } // namespace t3sim

@@ -783,6 +783,32 @@ TEST_F(ServerTest, AClientCannotLeaveItsEndHere) {
     }));
 }
 
+/// The same behind replies that it does not read: then nothing more is received.
+TEST_F(ServerTest, AClientThatLeavesItsEndBehindUnreadRepliesIsDropped) {
+    negotiate();
+    const Buffer request = frame(Command::region_read, raw(RegionAccess{0, 2, 4096}));
+    for (int sent = 0; sent < 200; sent++) {
+        if (::send(client.get(), request.data(), request.size(), MSG_DONTWAIT) < 0)
+            break;
+        loop.run_once(0);
+    }
+    send_raw(request, {client.get()});
+    client.reset();
+    settle();
+    EventQueue& events = loop.queue();
+    events.advance(events.now() + Server::patience / 2);
+    EXPECT_TRUE(server.connected());
+    events.advance(events.now() + Server::patience);
+    EXPECT_FALSE(server.connected());
+}
+
+/// A guest that is suspended for days.
+TEST_F(ServerTest, AnIdleClientIsKept) {
+    negotiate();
+    loop.queue().advance(loop.queue().now() + 1000 * Server::patience);
+    call(Command::device_get_info, raw(DeviceInfo{16, 0, 0, 0}));
+}
+
 TEST_F(ServerTest, HangUpAtAnyPointThenAgain) {
     const Buffer message = frame(Command::version, version_body());
     for (std::size_t cut = 0; cut < message.size(); cut += 7) {

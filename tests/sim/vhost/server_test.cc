@@ -284,6 +284,26 @@ TEST_F(VhostTest, AClientCannotLeaveItsEndHere) {
     }));
 }
 
+/// In a message that never ends, also in the queue of another socket.
+TEST_F(VhostTest, AClientThatLeavesItsEndInHalfAMessageIsDropped) {
+    for (const bool inside : {false, true}) {
+        int ends[2];
+        ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+        Fd ours(ends[0]), its(ends[1]);
+        ASSERT_TRUE(send_with(ours, raw('x'), {client.get(), ours.get()}));
+        const Header header{
+            .request = static_cast<std::uint32_t>(Request::set_vring_call), .flags = version, .size = 8};
+        ASSERT_TRUE(send_with(client, raw(header), {inside ? its.get() : client.get()}));
+        for (Fd* fd : {&ours, &its, &client})
+            fd->reset();
+        settle();
+        EXPECT_TRUE(server.connected());
+        loop.queue().advance(loop.queue().now() + Server::patience);
+        EXPECT_FALSE(server.connected());
+        connect();
+    }
+}
+
 /// A read of a semaphore decrements it by one, and a read of any eventfd wakes all that wait for it.
 TEST_F(VhostTest, AKickIsNotRead) {
     kicks[command_queue].reset(eventfd(1 << 30, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC));
