@@ -76,7 +76,7 @@ void write_one(const Eventfd& to) {
     [[maybe_unused]] const ssize_t n = ::write(to.fd.get(), &one, sizeof one);
 }
 
-constexpr std::int64_t longest_signal = 1'000'000;
+constexpr std::int64_t long_signal = 100'000, longest_signal = 1'000'000, rest_factor = 1000;
 
 /// Of processor time, so that a busy machine does not matter.
 std::int64_t nanoseconds() {
@@ -129,15 +129,16 @@ void Signals::prepare() {
 }
 
 void Signals::signal(const SharedEventfd& eventfd) {
-    if (!slow_) {
-        const std::int64_t began = nanoseconds();
+    if (const std::int64_t began = nanoseconds(); began >= slow_until_) {
         bool done = true;
         if (eventfd->is_socket)
             write_one(*eventfd);
         else
             done = notifier().signal(eventfd->fd.get());
-        slow_ = nanoseconds() - began > longest_signal;
-        if (slow_)
+        const std::int64_t took = nanoseconds() - began;
+        if (took > long_signal)
+            slow_until_ = took > longest_signal ? never : began + rest_factor * took;
+        if (took > longest_signal)
             logger("irq").warn("a signal of a client took more than 1 ms: the worker signals from now on");
         if (done)
             return;

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -34,8 +36,9 @@ struct Eventfd {
 using SharedEventfd = std::shared_ptr<Eventfd>;
 
 /// The signals of one server. A client decides what they cost: Linux wakes all that wait for it, and
-/// a client can let 100,000 instances of epoll wait. After the first one that takes too long the worker
-/// signals, which delays only this server's clients.
+/// a client can let 100,000 instances of epoll wait. After the first one that takes more than 1 ms the worker
+/// signals, which delays only this server's clients; after one that takes more than 0.1 ms, until this thread
+/// has used 1,000 times as much.
 class Signals {
 public:
     explicit Signals(Worker& worker) : worker_(worker) {}
@@ -48,7 +51,8 @@ public:
 
 private:
     Worker& worker_;
-    bool slow_ = false;
+    static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+    std::int64_t slow_until_ = 0; ///< of processor time
 };
 
 } // namespace t3sim

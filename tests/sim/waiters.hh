@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <vector>
 
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -20,7 +22,8 @@ namespace t3sim::test {
 /// reads, writes or signals.
 class Waiters {
 public:
-    explicit Waiters(const Fd& fd) {
+    /// @p instances: fewer cost less.
+    explicit Waiters(const Fd& fd, std::size_t instances = 300) : epolls_(instances) {
         for (Fd& epoll : epolls_)
             epoll.reset(epoll_create1(EPOLL_CLOEXEC));
         epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLET, .data = {}};
@@ -38,7 +41,8 @@ public:
     }
 
 private:
-    std::array<Fd, 300> epolls_, copies_;
+    std::vector<Fd> epolls_;
+    std::array<Fd, 300> copies_;
 };
 
 /// Whether @p action gets no more than a twentieth of the time, and the first long ones, as a client that has

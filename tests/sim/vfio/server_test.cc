@@ -686,6 +686,26 @@ TEST_F(ServerTest, OnlyTheFirstSignalThatTakesLongDelaysOthers) {
     }
 }
 
+/// One event of the card may signal all vectors.
+TEST_F(ServerTest, SignalsThatTakeHalfAMillisecondDoNotAddUp) {
+    negotiate();
+    set_command(0x0006);
+    const Fd fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    test::Waiters waiters(fd, 8);
+    std::uint64_t first = 0, all = 0;
+    for (std::uint32_t vector = 0; vector < 9; ++vector) {
+        set_irqs(eventfds, irq_msix, vector, 1, {fd.get()});
+        waiters.wait_again();
+        test::Effort effort;
+        server.raise_irq(vector);
+        effort.action_ends();
+        first = vector == 0 ? effort.longest_action() : first;
+        all += effort.longest_action();
+        EXPECT_TRUE(eventually([&] { return events(fd) == 1; }));
+    }
+    EXPECT_LT(all, 2 * first + 500'000 * test::Effort::slowness);
+}
+
 TEST_F(ServerTest, ResetByCommand) {
     negotiate();
     const Fd file = memory_file(0x1000);
