@@ -64,11 +64,6 @@ constexpr struct {
     {reg::TP_FINWAIT2_TIMER, &tcp::Params::fin_wait_2},
 };
 
-Time ticks(std::uint32_t count, std::uint32_t resolution) {
-    constexpr std::uint64_t ns_per_ms = 1'000'000;
-    return (std::uint64_t{count} << std::min(resolution, 31U)) * ns_per_ms / core_clock_khz;
-}
-
 } // namespace
 
 Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
@@ -186,9 +181,9 @@ void Card::Impl::update_toe() {
     const std::uint32_t resolution = regs.peek(reg::TP_TIMER_RESOLUTION);
     for (const auto& row : tcp_timers)
         if (const std::uint32_t count = regs.peek(row.offset); count != 0)
-            params.tcp.*row.timer = ticks(count, bits(resolution, 23, 16));
+            params.tcp.*row.timer = tp_ticks(count, bits(resolution, 23, 16));
     if (const std::uint32_t count = regs.peek(reg::TP_DACK_TIMER); count != 0)
-        params.tcp.delayed_ack = ticks(count, bits(resolution, 7, 0));
+        params.tcp.delayed_ack = tp_ticks(count, bits(resolution, 7, 0));
     if (const std::uint32_t shifts = regs.peek(reg::TP_SHIFT_CNT); shifts != 0) {
         params.tcp.syn_retries = bits(shifts, 31, 24);
         params.tcp.r1 = bits(shifts, 23, 20);

@@ -4,14 +4,24 @@
 // congestion control tables, the PIO spaces, the MIB.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <utility>
 
+#include "sim/card/base/vpd.hh"
+#include "sim/core/time.hh"
 #include "sim/hw/regs.hh"
 
 namespace t3sim {
+
+/// The time of a register of TP that counts ticks of 2^@p resolution core clocks: never 0, at most two years.
+constexpr Time tp_ticks(std::uint32_t count, std::uint32_t resolution) {
+    using Wide = unsigned __int128;
+    const Wide time = (Wide{count} << std::min(resolution, 31U)) * 1'000'000 / core_clock_khz;
+    return static_cast<Time>(std::clamp<Wide>(time, 1, Wide{1} << 56));
+}
 
 class Tp {
 public:

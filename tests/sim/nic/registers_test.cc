@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 
 #include "sim/card/base/memory.hh"
+#include "sim/card/base/tp.hh"
+#include "sim/card/base/vpd.hh"
 #include "tests/sim/nic/card_fixture.hh"
 
 namespace t3sim::test {
@@ -85,6 +87,16 @@ TEST_F(Registers, VersionsThatTheDriverExpects) {
     write(reg::TP_EMBED_OP_FIELD0, 0);
     EXPECT_EQ(read(reg::TP_EMBED_OP_FIELD0) & 1, 1U);
     EXPECT_EQ(read(reg::TP_EMBED_OP_FIELD1), 0x00010100U);
+}
+
+/// A product of 0 (modulo 2^64) let each probe of a closed window follow the one before at once.
+TEST(TpTicks, AreNeverZeroAndNeverTooLong) {
+    EXPECT_EQ(tp_ticks(1, 0), 1'000'000U / core_clock_khz);
+    for (const std::uint32_t count : {0U, 1U, 1U << 27, 1U << 30, ~0U})
+        for (const std::uint32_t resolution : {0U, 14U, 27U, 31U, 255U}) {
+            EXPECT_GE(tp_ticks(count, resolution), 1U) << count << " " << resolution;
+            EXPECT_LE(tp_ticks(count, resolution), Time{1} << 56) << count << " " << resolution;
+        }
 }
 
 TEST_F(Registers, FlashIsErasedAndProgrammed) {
