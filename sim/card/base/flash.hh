@@ -14,7 +14,10 @@ public:
     explicit Flash(RegisterBank& regs);
     void add_hooks(RegisterHooks& hooks);
     /// Resets the bus. The contents are kept in a chip reset.
-    void reset() { command_.clear(); }
+    void reset() {
+        command_.clear();
+        received_ = 0;
+    }
     /// Gives it its first contents.
     void restore();
 

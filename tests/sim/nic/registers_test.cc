@@ -121,6 +121,8 @@ TEST_F(Registers, FlashIsErasedAndProgrammed) {
     send(0x88776655, 4, false);
     EXPECT_EQ(word_at(0x70010), 0x44332211U);
     EXPECT_EQ(word_at(0x70014), 0x88776655U);
+    send(0x0b, 4, true);
+    write(reg::SF_OP, 8); // the guest ends in the middle of a read
     card.reset();
     EXPECT_EQ(word_at(0x70010), 0x44332211U) << "a reset keeps the flash";
     card.restore_nonvolatile();
