@@ -255,10 +255,13 @@ Status Tpt::bind(const Protection& prot, const hw::BindWr& wr) {
         return Status::wrap;
     if (va < start || va - start > region->length || region->length - (va - start) < wr.mw_len)
         return Status::bounds;
-    // The WR contains the window's first page, which must match the region [guess G56].
+    // The WR contains the window's first page, which must match the region, and so must the place in it: the
+    // first offset of a window with addresses is that of its address [guess G56].
     const std::uint64_t offset = va - start + first_offset(*region);
+    const std::uint64_t in_page = (std::uint64_t{1} << region->page_shift()) - 1;
     if (!guesses_.other(56) && (wr.mr_page_code != region->page_code() ||
-                                wr.mr_pbl_addr != region->pbl_index() + (offset >> region->page_shift())))
+                                wr.mr_pbl_addr != region->pbl_index() + (offset >> region->page_shift()) ||
+                                (wr.type == 1 && ((va ^ offset) & in_page) != 0)))
         return Status::pbl_bounds;
 
     if (window.valid())
@@ -267,7 +270,7 @@ Status Tpt::bind(const Protection& prot, const hw::BindWr& wr) {
     window.set_rights(perms, wr.type == 1, false, wr.mr_page_code);
     window.pbl_addr = wr.mr_pbl_addr;
     window.length = wr.mw_len;
-    window.va = wr.type == 1 ? va : offset & ((std::uint64_t{1} << region->page_shift()) - 1);
+    window.va = wr.type == 1 ? va : offset & in_page;
     window.bindings = hw::stag_index(wr.mr_stag);
     store(index, window);
     if (wr.mw_len != 0)

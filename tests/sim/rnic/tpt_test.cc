@@ -290,6 +290,18 @@ TEST_F(Bind, ZeroBasedCountsFromTheWindowsFirstByte) {
     EXPECT_EQ(extent.offset, 0x688U);
 }
 
+/// Its first byte would be at the place in the page of the address, before or behind the region.
+TEST_F(Bind, AWindowWithAddressesStaysInsideAZeroBasedRegion) { // [guess G56]
+    Words zero = get(stag);
+    zero[1] &= ~(1U << 26);
+    put(stag, zero);
+    EXPECT_EQ(run(wr::bind(0, stag, window, 0, 0x800, 0x20, 2, 1)), Status::pbl_bounds);
+    EXPECT_EQ(run(wr::bind(0, stag, window, 0, 0x800, 0x20, 2, 0)), Status::success);
+    zero[5] = 0; // it begins with its page: both places are the same
+    put(stag, zero);
+    EXPECT_EQ(run(wr::bind(0, stag, window, 0, 0x800, 0x20, 2, 1)), Status::success);
+}
+
 TEST_F(Bind, RebindingAndUnbindingKeepTheCount) {
     ASSERT_EQ(run(wr::bind(0, stag, window, va, 0x800, 0x20)), Status::success);
     ASSERT_EQ(run(wr::bind(0, stag, 0x00200013, va, 0x900, 0x20)), Status::success);
