@@ -22,6 +22,8 @@ constexpr std::size_t max_wr_bytes = 256 << 10;
 /// next. In bytes; the overhead of a ring check and of a request is counted as bytes too.
 constexpr std::size_t turn_work = 64 << 10, ring_work = 32 << 10;
 constexpr std::size_t check_work = 64, request_work = 512;
+/// A BYPASS request has a command in every 16 bytes, with the work of 128.
+constexpr std::size_t bypass_work = 8;
 // Each part of an SGL counts as so much at least: it may be the first access to a page.
 constexpr std::size_t part_work = 1024;
 /// Completions that a fault may delay: the maximum size of a completion queue.
@@ -513,7 +515,9 @@ void Sge::drain(unsigned id) {
             execute(type, queue, wr);
         const bool now = type == hw::EgressType::ethernet && (wr.hi & hw::wr::compl_) != 0;
         responses_.return_credits(queue, tx_queue, wr.descriptors, now);
-        const std::size_t work = wr.size + request_work + wr.short_of;
+        const bool bypass = type != hw::EgressType::ethernet &&
+                            static_cast<hw::FwOp>(hw::wr::opcode(wr.hi)) == hw::FwOp::bypass;
+        const std::size_t work = wr.size * (bypass ? bypass_work : 1) + request_work + wr.short_of;
         left -= std::min(left, work);
         work_left_ -= std::min(work_left_, work);
         if (left == 0 || work_left_ == 0) {

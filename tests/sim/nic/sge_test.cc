@@ -453,6 +453,28 @@ TEST_F(SgeTest, PartsOfAnSglCountAsWork) {
     EXPECT_EQ(counters.value("sge.framing_errors"), 0U);
 }
 
+/// A request has up to 256 commands in 4 KiB.
+TEST_F(SgeTest, CommandsOfABypassRequestCountAsWork) {
+    ready();
+    const std::uint64_t data = host.alloc(4096);
+    const auto lo = static_cast<std::uint32_t>(data), hi = static_cast<std::uint32_t>(data >> 32);
+    const auto bypass = static_cast<std::uint32_t>(hw::FwOp::bypass);
+    const auto post = [&] {
+        control.post({op(bypass) | sop_eop | hw::wr::sgl | 1 << 8, 4, 4080, 0, hi, lo, 0, 0});
+    };
+    unsigned seen = 0;
+    toe.on_control = [&](unsigned) {
+        EXPECT_GT(toe.control.back().second.size(), 4000U);
+        if (++seen < 20)
+            post();
+    };
+    post();
+    ring(65528);
+    EXPECT_EQ(seen, 1U);
+    events.advance(events.now());
+    EXPECT_EQ(seen, 20U);
+}
+
 /// 65,535 took 9 ms.
 TEST_F(SgeTest, OneReturnOfCreditsWritesALimitedNumberOfResponses) {
     ready();
