@@ -25,16 +25,17 @@ public:
         tables_.push_back(std::move(drop_one));
         event_.after(0);
     }
-    /// Frees one element now: for what fills such a table again, and may be faster than the events.
-    void free_one() {
-        if (!tables_.empty() && !tables_.back()())
-            tables_.pop_back();
+    /// Frees up to @p count elements now: for what fills such a table again, and may be faster than the
+    /// events.
+    void free(std::size_t count) {
+        for (; count != 0 && !tables_.empty(); --count)
+            if (!tables_.back()())
+                tables_.pop_back();
     }
 
 private:
     void free_some() {
-        for (unsigned n = 0; n < at_a_time && !tables_.empty(); ++n)
-            free_one();
+        free(at_a_time);
         if (!tables_.empty())
             event_.after(0);
     }

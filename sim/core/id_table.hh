@@ -28,6 +28,8 @@ public:
     Pointer take(std::size_t id) { return id < table_.size() ? std::exchange(table_[id], nullptr) : nullptr; }
     void clear() { table_.clear(); }
     [[nodiscard]] bool empty() const { return table_.empty(); }
+    /// The object of the highest place, or null.
+    [[nodiscard]] auto* last() const { return get(table_.size() - 1); }
     /// Removes the place of the highest number; false: there is none.
     bool drop_last() {
         if (!table_.empty())

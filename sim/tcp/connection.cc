@@ -2,6 +2,7 @@
 #include "sim/tcp/connection.hh"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace t3sim::tcp {
@@ -52,7 +53,19 @@ bool Connection::has_receive_memory(std::size_t bytes) const {
     return engine_.memory_.receiving + bytes <= params().receive_memory;
 }
 
+bool Connection::drop_unit() {
+    if (!queue_.empty())
+        queue_.pop_front();
+    return !queue_.empty();
+}
+
 void Connection::release_memory() {
+    constexpr std::size_t few = 64;
+    if (queue_.size() > few)
+        engine_.sink_.discard_table([held = std::make_shared<Fifo<Unit>>(std::exchange(queue_, {}))] {
+            held->pop_front();
+            return !held->empty();
+        });
     queue_.clear();
     sent_ = queued_ = 0;
     reassembly_.clear();

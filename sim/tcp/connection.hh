@@ -52,6 +52,7 @@ public:
     void abort(AbortReason reason);
     void stop_timers();
     void release_memory();
+    bool drop_unit(); // frees one of the send queue; false: nothing is left
 
     [[nodiscard]] State state() const { return state_; }
     [[nodiscard]] bool accepts_new_syn(const Segment& syn) const; // in TIME_WAIT, for a later SYN

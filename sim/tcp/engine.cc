@@ -173,6 +173,8 @@ std::optional<Time> Engine::next_deadline() const {
 }
 
 bool Engine::drop_one() {
+    if (Connection* last = by_id_.last(); last && last->drop_unit())
+        return true;
     const auto drop = [](auto& table) {
         if (!table.empty())
             table.erase(table.begin());

@@ -106,6 +106,11 @@ public:
     /// An IP packet for the wire. The sink may write link_headroom bytes in front of it.
     static constexpr std::size_t link_headroom = 18; // an Ethernet header with a VLAN tag
     virtual void transmit(ConnId id, Packet&& packet) = 0;
+    /// A long queue of a connection that has ended. @p drop_one frees an element; false: nothing is left.
+    virtual void discard_table(std::function<bool()> drop_one) {
+        while (drop_one()) {
+        }
+    }
     /// Whether the wire accepts more data of the connection. If false, Engine::resume() follows. Not called
     /// for segments without data, nor for the single segment that a duplicate ACK or a probe retransmits.
     virtual bool wire_ready_or_wait([[maybe_unused]] ConnId id) { return true; }

@@ -123,8 +123,7 @@ bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_se
     if (receive_seq != wr.irs)
         rlog.warn("tid {:#x}: RDMA_INIT expects sequence number {:#x}, TCP is at {:#x}", tid,
                   std::uint32_t{wr.irs}, receive_seq);
-    for (int n = 0; n < 2; ++n) // the host may reset the card again and again
-        discard_.free_one();
+    discard_.free(2); // the host may reset the card again and again
     auto made = std::make_unique<Qp>(tid, wr, receive_seq - wr.irs);
     Qp* const qp = made.get();
     if (Qp* old = by_id_.find(qp->id())) {

@@ -263,7 +263,7 @@ void Responses::post(unsigned queue, Message&& message) {
         q.waiting_bytes += message.cost();
         while (discarded_bytes_ != 0 &&
                waiting_bytes() + discarded_bytes_ > queues_.size() * waiting_bytes_limit)
-            discard_.free_one();
+            discard_.free(1);
         q.waiting.push_back(std::move(message));
     } else {
         ++lost_;

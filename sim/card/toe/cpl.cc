@@ -75,7 +75,7 @@ void Toe::Impl::forward(unsigned queue, Bytes cpl) {
         return;
     }
     log.debug("> {} {:#x}", it->name, head->id());
-    free_some();
+    discard.free(2); // the host may fill tables and reset the card again and again
     it->handle(*this, queue, cpl);
     rearm();
 }

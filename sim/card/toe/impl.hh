@@ -9,6 +9,8 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -85,13 +87,12 @@ struct Toe::Impl final : tcp::Sink {
     void stop();
     /// Then: frees a part of its tables; false: nothing is left.
     bool drop_one();
-    /// Call before each addition to a table: the host may reset the card again and again.
-    void free_some();
     std::optional<Tid> allocate_tid();
     void drop_pending(Flow& flow);
     void clear_half_open(Flow& flow);
     /// Bytes that a connection with a send buffer of @p buffer may queue now. After 0 it is resumed later.
     std::size_t send_space_or_wait(Tid tid, std::size_t buffer);
+    void wait_for_memory(Tid tid, Flow& flow);
     void resume_memory_waiters();
     void release(Tid tid);
     /// Ends RDMA mode of the connection; the TCP connection may still exist.
@@ -124,6 +125,7 @@ struct Toe::Impl final : tcp::Sink {
     void aborted(tcp::ConnId id, tcp::AbortReason reason) override;
     void advice(tcp::ConnId id, tcp::Advice advice) override;
     void transmit(tcp::ConnId id, Packet&& packet) override;
+    void discard_table(std::function<bool()> drop_one) override { discard.add(std::move(drop_one)); }
     bool wire_ready_or_wait(tcp::ConnId id) override;
     void resume(unsigned port);
 
@@ -190,6 +192,8 @@ struct Toe::Impl final : tcp::Sink {
     bool was_congested = false;         // rings may wait for SgeServices::offload_drained()
     std::deque<Tid> waiting_for_memory; // connections that wait for send memory
     std::size_t memory_refused_at = 0;  // used send memory at the last refusal
+    static constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
+    std::size_t write_left = no_limit; // bytes of waiting work requests that this event may execute
     EventQueue::Id memory_timer{};
     std::unordered_map<std::uint32_t, unsigned> half_open; // by STID
     std::array<std::deque<Tid>, 2> waiting_for_port;       // by channel; connections that wait for the wire

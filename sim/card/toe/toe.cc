@@ -2,7 +2,6 @@
 #include "sim/card/toe/toe.hh"
 
 #include <algorithm>
-#include <limits>
 
 #include "sim/card/toe/impl.hh"
 
@@ -212,6 +211,7 @@ void Toe::resume(unsigned port) {
 
 void Toe::send_record(Tid tid, Packet&& fpdu) {
     static_assert(record_headroom >= tcp::Engine::record_headroom);
+    discard_.free(2);
     impl_->engine.send(tid, std::move(fpdu));
     impl_->rearm();
 }
@@ -241,11 +241,6 @@ Toe::Impl::Impl(EventQueue& events_, SgeServices& sge_, MacServices& mac_, RnicS
                 rearm();
             }),
       log(logger("toe")) {}
-
-void Toe::Impl::free_some() {
-    for (int n = 0; n < 2; ++n)
-        discard.free_one();
-}
 
 Flow& Toe::Impl::add(Tid tid) {
     flows.set(tid, std::make_unique<Flow>());
@@ -313,16 +308,22 @@ std::size_t Toe::Impl::send_space_or_wait(Tid tid, std::size_t buffer) {
     if (used >= buffer || !flow)
         return 0; // an acknowledgement of the peer frees space
     memory_refused_at = taken;
-    if (!std::exchange(flow->waits_for_memory, true))
-        waiting_for_memory.push_back(tid);
+    wait_for_memory(tid, *flow);
     return 0;
+}
+
+void Toe::Impl::wait_for_memory(Tid tid, Flow& flow) {
+    if (!std::exchange(flow.waits_for_memory, true))
+        waiting_for_memory.push_back(tid);
 }
 
 /// Resumes some of the connections that wait for memory, the oldest first.
 void Toe::Impl::resume_memory_waiters() {
-    constexpr std::size_t at_a_time = 16;
-    memory_refused_at = std::numeric_limits<std::size_t>::max();
-    for (std::size_t left = std::min(at_a_time, waiting_for_memory.size()); left != 0; --left) {
+    constexpr std::size_t at_a_time = 16, bytes_at_a_time = 256 << 10;
+    memory_refused_at = no_limit;
+    write_left = bytes_at_a_time;
+    for (std::size_t left = std::min(at_a_time, waiting_for_memory.size()); left != 0 && write_left != 0;
+         --left) {
         const Tid tid = waiting_for_memory.front();
         waiting_for_memory.pop_front();
         Flow* flow = find(tid);
@@ -332,6 +333,8 @@ void Toe::Impl::resume_memory_waiters() {
             rnic.stream_writable(tid);
         run_pending(tid);
     }
+    if (std::exchange(write_left, no_limit) == 0)
+        memory_refused_at = no_limit; // the others have not been asked
     rearm();
 }
 
@@ -482,7 +485,7 @@ std::optional<tcp::ConnId> Toe::Impl::syn(tcp::ListenId stid, const tcp::SynInfo
     const auto tid = allocate_tid();
     if (!tid)
         return std::nullopt; // the SYN is dropped without a reply [guess G15]
-    free_some();
+    discard.free(2);
     Flow& flow = add(*tid);
     flow.phase = Flow::Phase::syn_received;
     flow.peer_id = stid;

@@ -97,6 +97,10 @@ void Toe::Impl::offload_wr(unsigned queue, Bytes wr, unsigned descriptors) {
 void Toe::Impl::run_pending(Tid tid) {
     // Executing a request may end the connection or call back, so the flow is looked up each time.
     for (Flow* flow = find(tid); flow && !flow->pending.empty() && !flow->running; flow = find(tid)) {
+        if (write_left == 0) {
+            wait_for_memory(tid, *flow);
+            return;
+        }
         Flow::PendingWr wr = std::move(flow->pending.front());
         flow->running = true;
         const bool done = execute(tid, *flow, wr);
@@ -112,6 +116,7 @@ void Toe::Impl::run_pending(Tid tid) {
         }
         flow->pending_descriptors -= wr.descriptors;
         pending_bytes -= wr.size;
+        write_left -= write_left == no_limit ? 0 : std::min(write_left, wr.size);
         flow->pending.pop_front();
     }
 }
@@ -148,6 +153,8 @@ bool Toe::Impl::tx_data(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
         ++counters["toe.malformed"];
         log.warn("tid {}: TX_DATA of {} bytes has length {}", tid, payload.size(), std::uint32_t{req->len});
     } else if (req->len > 0) {
+        constexpr std::size_t smallest = 48;       // segment
+        discard.free(2 + 2 * req->len / smallest); // the host may fill queues and end connections
         engine.send(tid, Buffer(payload.begin(), payload.begin() + req->len), req->shove());
     }
     // The payload has been fetched, so the request is acknowledged in any case [guess G6].

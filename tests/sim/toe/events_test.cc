@@ -670,6 +670,60 @@ TEST_F(ToeEvent, ManyBusyConnectionsStayWithinTheBounds) {
     EXPECT_EQ(a.toe.memory().work_requests, 0U);
 }
 
+/// Memory that becomes free at once is not filled at once, and what it held is not freed at once.
+TEST_F(ToeEvent, WaitingRequestsAndEndedQueuesTakeManyEvents) {
+    constexpr Tid connections = 12;
+    for (Tid tid = 0; tid < connections; ++tid) {
+        card_port = static_cast<std::uint16_t>(50000 + tid);
+        a.control("01c00000 81000005 03010000 " + word(std::uint32_t{card_port} << 16 | 7471) +
+                  " 0a000001 0a000002 804d0010 10100000 00000000 00008c00");
+        tcp::Segment s = segment(tcp::flag_syn | tcp::flag_ack, script_isn - 1, card_isn);
+        s.mss = 1460;
+        a.toe.frame_in(0, frame(s));
+    }
+    for (unsigned n = 0; n < 300; ++n)
+        for (Tid tid = 0; tid < connections && !a.toe.congested(); ++tid)
+            a.offload(greedy_data(tid, 64 << 10));
+    const std::size_t full = a.toe.memory().sending;
+    ASSERT_GT(a.toe.memory().work_requests, 4U << 20);
+    a.offload(abort_req(0));
+    a.offload(abort_req(1));
+    EXPECT_LT(a.toe.memory().sending, full - (8U << 20));
+    unsigned refills = 0;
+    for (bool more = true; more;) {
+        const std::size_t before = a.toe.memory().sending;
+        bool first = true;
+        more = events.run_due(events.now(), [&] { return std::exchange(first, false); });
+        const std::size_t now = a.toe.memory().sending;
+        ASSERT_LE(now, before + (512U << 10));
+        refills += now > before ? 1 : 0;
+    }
+    EXPECT_GT(refills, 4U);
+}
+
+/// A connection of 48 bytes a segment has 20,000 of them; all were freed at once, also by a reset.
+TEST_F(ToeEvent, TheQueueOfAnEndedConnectionIsFreedInManyEvents) {
+    for (const bool reset : {false, true}) {
+        connect(48);
+        for (unsigned n = 0; n < 20; ++n)
+            a.offload(greedy_data(0, 64 << 10));
+        const std::size_t before = a.toe.memory().sending;
+        ASSERT_GT(before, 8U << 20);
+        if (reset)
+            a.toe.reset();
+        else
+            a.offload(abort_req(0));
+        EXPECT_EQ(a.toe.memory().sending, 0U);
+        unsigned count = 0;
+        events.run_due(events.now(), [&] { return ++count < 1000; });
+        EXPECT_GT(count, before / 600 / Discard::at_a_time / 2);
+        a.toe.reset();
+        events.advance(events.now());
+        a.control("01c00000 81000004 14000000 000f0000 00000000 00000000 00000007 43112200");
+        a.control("01c00000 81000003 12000001 007ff801 00000007 43334400");
+    }
+}
+
 TEST_F(ToeEvent, DataIsRefusedWhileTheHostDoesNotPoll) {
     connect();
     a.sge.is_full = true;
