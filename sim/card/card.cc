@@ -98,7 +98,13 @@ Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
     pci.add_msi(0x48, 1);
     pci.add_pcie(0x58, {.slot_width = card.lanes});
     pci.add_vpd(
-        0x94, [this](std::uint32_t addr) { return vpd.read(addr); },
+        0x94,
+        [this](std::uint32_t addr) {
+            const std::uint32_t word = vpd.read(addr);
+            return faults.lies.any()
+                       ? static_cast<std::uint32_t>(faults.lies.read(Lies::Kind::vpd, word, sizeof word))
+                       : word;
+        },
         [this](std::uint32_t addr, std::uint32_t word) { vpd.write(addr, word); });
     pci.add_msix(0x9c, vectors, 4, msix_table, msix_pba);
 
@@ -152,7 +158,7 @@ void Card::Impl::add_hooks(RegisterHooks& hooks) {
 /// segment, and without a message to the host: only their own timers end them at the peers.
 void Card::Impl::chip_reset() {
     faults.reset();
-    if (std::exchange(bus_faults, false)) {
+    if (std::exchange(bus_faults, faults.lies.any())) {
         faulty_bus.drop();
         select_bus();
     }
@@ -280,7 +286,13 @@ void Card::Impl::select_bus() {
 }
 
 inline std::uint64_t Card::Impl::read(unsigned bar, std::uint64_t offset, unsigned size) {
-    return bar == 0 ? regs.read_bytes(offset, size) : 0; // the doorbell window is write-only
+    if (bar != 0)
+        return 0; // the doorbell window is write-only
+    const std::uint64_t value = regs.read_bytes(offset, size);
+    if (faults.lies.any()) [[unlikely]]
+        return faults.lies.read(offset == reg::SF_DATA ? Lies::Kind::vpd : Lies::Kind::registers, value,
+                                size);
+    return value;
 }
 
 inline void Card::Impl::write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value) {

@@ -84,6 +84,17 @@ public:
     /// no such fault or it has no amount.
     void inject(std::string_view name, std::optional<std::uint64_t> amount = std::nullopt);
 
+    /// What a card that lies to its driver lies about (docs/faults.md).
+    struct LieKind {
+        const char* name;
+        const char* what;
+    };
+    [[nodiscard]] static std::vector<LieKind> lie_kinds();
+    /// Lies from now on, also after a reset. @p rate: the probability at each opportunity. @p kinds: names;
+    /// none: all. Throws std::invalid_argument, with a complete sentence.
+    void lie(std::uint64_t seed, double rate, std::span<const std::string> kinds);
+    void stop_lies();
+
     /// An open question about the hardware to which the model has another answer than usual.
     struct Question {
         unsigned number; ///< of docs/hw/open-questions.md

@@ -105,6 +105,24 @@ std::span<const Card::FaultRow> Card::fault_rows() {
     return rows;
 }
 
+std::vector<Card::LieKind> Card::lie_kinds() {
+    std::vector<LieKind> all;
+    for (const Lies::Row& row : Lies::rows())
+        all.push_back({row.name, row.what});
+    return all;
+}
+
+void Card::lie(std::uint64_t seed, double rate, std::span<const std::string> kinds) {
+    impl_->faults.lies.begin(seed, rate, kinds);
+    impl_->enable_bus_faults();
+    flog.info("{}: lies, seed {}", impl_->config.name, seed);
+}
+
+void Card::stop_lies() {
+    impl_->faults.lies.end();
+    flog.info("{}: no more lies", impl_->config.name);
+}
+
 void Card::guess(std::string_view text) {
     impl_->faults.guesses.set(text);
     for (Mac& mac : impl_->macs)

@@ -73,21 +73,9 @@ bool parse_impairment(std::string_view text, Impairments& impairments, std::stri
     return false;
 }
 
-/// splitmix64: small, sufficient here, and the same on every machine.
-std::uint64_t Impairer::random() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
-bool Impairer::chance(double probability) {
-    return probability > 0 && static_cast<double>(random() >> 11) < probability * 0x1p53;
-}
-
 std::vector<Impairer::Copy> Impairer::plan(Time now, std::size_t size) {
     fate_.clear();
-    if (chance(what_.loss)) {
+    if (random_.chance(what_.loss)) {
         statistics_.lost++;
         note("lost");
         return {};
@@ -105,21 +93,21 @@ std::vector<Impairer::Copy> Impairer::plan(Time now, std::size_t size) {
         sent = line_free_ =
             begin + static_cast<Time>(static_cast<double>(line_bits) * 1e9 / static_cast<double>(what_.rate));
     }
-    Copy copy{.when = sent + what_.delay + (what_.jitter ? random() % (what_.jitter + 1) : 0)};
-    if (chance(what_.reorder)) {
+    Copy copy{.when = sent + what_.delay + (what_.jitter ? random_() % (what_.jitter + 1) : 0)};
+    if (random_.chance(what_.reorder)) {
         statistics_.reordered++;
         note("held back");
         copy.when = std::max(copy.when, last_) + what_.reorder_delay;
     } else {
         copy.when = last_ = std::max(copy.when, last_);
     }
-    if (size != 0 && chance(what_.corrupt)) {
+    if (size != 0 && random_.chance(what_.corrupt)) {
         statistics_.corrupted++;
         note("corrupted");
-        copy.flipped_bit = random() % (8 * size);
+        copy.flipped_bit = random_() % (8 * size);
     }
     std::vector<Copy> copies{copy};
-    if (chance(what_.duplicate)) {
+    if (random_.chance(what_.duplicate)) {
         statistics_.duplicated++;
         note("duplicated");
         copies.push_back(copy);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // Impairments of the frames that one port of a wire sends to the others. All choices come from a seeded
-// generator of this project, so a run can be repeated frame by frame on any machine.
+// generator, so a run can be repeated frame by frame on any machine.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/core/bytes.hh"
+#include "sim/core/random.hh"
 #include "sim/core/time.hh"
 
 namespace t3sim {
@@ -37,7 +38,7 @@ bool parse_impairment(std::string_view text, Impairments& impairments, std::stri
 /// One direction of a wire.
 class Impairer {
 public:
-    explicit Impairer(const Impairments& impairments) : what_(impairments), state_(impairments.seed) {}
+    explicit Impairer(const Impairments& impairments) : what_(impairments), random_(impairments.seed) {}
 
     struct Copy {
         Time when;
@@ -58,12 +59,10 @@ public:
     [[nodiscard]] const Impairments& what() const { return what_; }
 
 private:
-    std::uint64_t random();
-    bool chance(double probability);
     void note(const char* what) { fate_ += (fate_.empty() ? "" : ", ") + std::string(what); }
 
     Impairments what_;
-    std::uint64_t state_;
+    Random random_;
     Time line_free_ = 0; ///< when the limited line has sent all queued frames
     Time last_ = 0;      ///< when the latest frame in order arrives
     std::string fate_;

@@ -247,6 +247,42 @@ json cause(Context& context, const Arguments& arguments) {
     return nullptr;
 }
 
+json lie(Context& context, const Arguments& arguments) {
+    if (arguments[0] == "--list" && arguments.size() == 1) {
+        json result = json::array();
+        for (const Card::LieKind& kind : Card::lie_kinds())
+            result.push_back({{"name", kind.name}, {"what", kind.what}});
+        return result;
+    }
+    const Rig::Slot& slot = find_card(context, arguments[0]);
+    if (arguments.size() == 2 && arguments[1] == "off") {
+        context.rig.on(slot.component, [&] { slot.card->stop_lies(); });
+        return nullptr;
+    }
+    constexpr double usual_rate = 0.01;
+    const auto number = [&](std::size_t at, auto& value) {
+        if (at >= arguments.size())
+            return false;
+        const std::string& text = arguments[at];
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        return error == std::errc() && end == text.data() + text.size();
+    };
+    std::uint64_t seed = 0;
+    double rate = usual_rate;
+    if (!number(1, seed))
+        throw Refused("expected: lie CARD SEED [RATE] [KIND...] or lie CARD off; lie --list shows the kinds");
+    const bool has_rate = number(2, rate);
+    if (!(rate > 0 && rate <= 1))
+        throw Refused("'" + arguments[2] + "': expected a rate above 0, and 1 at most");
+    const auto kinds = std::span(arguments).subspan(has_rate ? 3 : 2);
+    try {
+        context.rig.on(slot.component, [&] { slot.card->lie(seed, rate, kinds); });
+    } catch (const std::invalid_argument& e) {
+        throw Refused(e.what());
+    }
+    return nullptr;
+}
+
 json guess(Context& context, const Arguments& arguments) {
     if (arguments[0] == "--list" && arguments.size() == 1) {
         json result = json::array();
@@ -344,6 +380,10 @@ constexpr Row rows[] = {
      "cause CARD FAULT [TIMES|TIME] | cause --list\n                      injects a fault into the card, "
      "see "
      "docs/faults.md"},
+    {"lie", 1, 10, lie,
+     "lie CARD SEED [RATE] [KIND...] | lie CARD off | lie --list\n                      makes the card lie "
+     "to its "
+     "driver, see docs/faults.md"},
     {"guess", 1, 16, guess,
      "guess CARD [Gn=other|Gn=modelled...] | guess --list\n                      selects the card's answers "
      "to "

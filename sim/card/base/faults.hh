@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "sim/card/base/guesses.hh"
+#include "sim/card/base/lies.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
 
@@ -60,7 +61,8 @@ struct Faults {
         : interrupt(counters["faults.interrupts_lost"]), doorbell(counters["faults.doorbells_dropped"]),
           tpt_entry(counters["faults.tpt_ecc_errors"]), tid(counters["faults.tids_refused"]),
           stid(counters["faults.stids_refused"]), dma(counters["faults.dma_late"]),
-          completion(counters["faults.completions_late"]), answers_late(counters["faults.answers_late"]) {}
+          completion(counters["faults.completions_late"]), answers_late(counters["faults.answers_late"]),
+          lies(counters) {}
 
     /// Disarms all faults, as a chip reset does.
     void reset() {
@@ -80,7 +82,9 @@ struct Faults {
     DelayFault completion;  ///< completions and async events are late
     Time answer_delay = 0;  ///< each message of the TOE to the host is late by this time
     Counter& answers_late;
-    Guesses guesses;               ///< not faults, but selected in the same way; a reset keeps them
+    // Not faults, but selected in the same way; a reset keeps them.
+    Guesses guesses;
+    Lies lies;
     bool firmware_stopped = false; ///< no work requests other than those of Ethernet are executed
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // A Host whose bus loses interrupts and delays writes. It is in use from the injection of a bus fault until
-// the next reset. It keeps the ordering rules of PCI: writes and message-signaled interrupts stay in order; a
-// read of the card that overlaps a delayed write, and a register read of the host (flush()), flush them.
+// the next reset, and while the card lies. It keeps the ordering rules of PCI: writes and message-signaled
+// interrupts stay in order; a read of the card that overlaps a delayed write, and a register read of the host
+// (flush()), flush them.
 #pragma once
 
 #include <deque>
@@ -45,10 +46,12 @@ public:
     void raise_irq(unsigned vector) override {
         if (faults_.interrupt.fires()) [[unlikely]]
             return;
-        if (late()) [[unlikely]]
-            post({.kind = Posted::Kind::interrupt, .where = vector});
-        else
-            host_.raise_irq(vector);
+        if (faults_.lies.any()) [[unlikely]] {
+            for (const unsigned one : faults_.lies.interrupts(vector))
+                raise(one);
+        } else {
+            raise(vector);
+        }
     }
     /// INTx messages may be late but are never lost.
     void set_intx(bool asserted) override {
@@ -89,6 +92,12 @@ private:
         return false;
     }
     void post(Posted&& what);
+    void raise(unsigned vector) {
+        if (late()) [[unlikely]]
+            post({.kind = Posted::Kind::interrupt, .where = vector});
+        else
+            host_.raise_irq(vector);
+    }
     /// Before a read of the card: flushes writes to the same range.
     void flush_overlapping(std::uint64_t addr, std::size_t size) {
         if (!posted_.empty()) [[unlikely]]

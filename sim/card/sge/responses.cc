@@ -27,12 +27,12 @@ constexpr Time core_clocks(std::uint32_t n) {
 
 } // namespace
 
-Responses::Responses(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, const Guesses& guesses,
+Responses::Responses(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& faults,
                      Counters& counters, std::function<void(unsigned)> drained)
-    : host_(&host), events_(events), regs_(regs), irq_(irq), guesses_(guesses), drained_(std::move(drained)),
-      responses_(counters["sge.responses"]), interrupts_(counters["sge.data_interrupts"]),
-      bus_errors_(counters["sge.bus_errors"]), lost_(counters["sge.messages_lost"]),
-      not_enabled_(counters["sge.messages_while_disabled"]),
+    : host_(&host), events_(events), regs_(regs), irq_(irq), guesses_(faults.guesses), lies_(faults.lies),
+      drained_(std::move(drained)), responses_(counters["sge.responses"]),
+      interrupts_(counters["sge.data_interrupts"]), bus_errors_(counters["sge.bus_errors"]),
+      lost_(counters["sge.messages_lost"]), not_enabled_(counters["sge.messages_while_disabled"]),
       no_queue_(counters["sge.messages_without_queue"]), starved_(counters["sge.response_queue_starved"]),
       no_buffer_(counters["sge.free_list_empty"]), discard_(events) {}
 
@@ -115,6 +115,8 @@ void Responses::write_descriptor(unsigned queue, Descriptor& descriptor) {
     }
     put_be32(&descriptor[8], flags);
     descriptor.back() = static_cast<std::uint8_t>(gen);
+    if (lies_.any()) [[unlikely]]
+        lies_.response(descriptor);
 
     // The host polls only the last byte, so write it last.
     constexpr std::size_t last_word = hw::response_size - 4;
@@ -183,7 +185,8 @@ Responses::Posted Responses::write_buffers(unsigned queue, Descriptor& descripto
         length += piece.size();
     const bool second = length >= q.context[ctx::threshold.word];
     const unsigned list = 2 * queue + (second ? 1 : 0);
-    const Posted result = find_buffers(list, length);
+    const bool skips = lies_.any() && lies_.skips_buffer();
+    const Posted result = find_buffers(list, length + (skips ? fl::entry_size(lists_[list]) : 0));
     if (result != Posted::done) {
         ++no_buffer_;
         regs_.set_bits(reg::SG_RSPQ_FL_STATUS, hw::rspq_fl_status::fl_empty(list));
@@ -194,6 +197,9 @@ Responses::Posted Responses::write_buffers(unsigned queue, Descriptor& descripto
         return Posted::no_response;
 
     hw::Context& c = lists_[list];
+    const auto used = static_cast<std::uint32_t>(buffers_.size());
+    if (skips) [[unlikely]]
+        buffers_.erase(buffers_.begin());
     const std::size_t entry_size = fl::entry_size(c);
     auto piece = pieces.begin();
     std::size_t piece_done = 0, done = 0;
@@ -218,7 +224,7 @@ Responses::Posted Responses::write_buffers(unsigned queue, Descriptor& descripto
         done += part;
     }
     const std::uint32_t size = fl::size.get(c);
-    std::uint32_t index = fl::index(c) + static_cast<std::uint32_t>(buffers_.size());
+    std::uint32_t index = fl::index(c) + used;
     if (index >= size) {
         index -= size;
         fl::gen.set(c, fl::gen.get(c) ^ 1);

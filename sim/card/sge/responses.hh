@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/card/base/guesses.hh"
+#include "sim/card/base/faults.hh"
 #include "sim/card/base/irq.hh"
 #include "sim/card/nic/nic.hh"
 #include "sim/card/state.hh"
@@ -41,7 +41,7 @@ public:
     static constexpr std::size_t waiting_bytes_high = 4 << 20, waiting_bytes_limit = 8 << 20;
 
     /// @p drained is called when a queue is no longer congested.
-    Responses(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, const Guesses& guesses,
+    Responses(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& faults,
               Counters& counters, std::function<void(unsigned queue)> drained);
     ~Responses();
     Responses(const Responses&) = delete;
@@ -131,6 +131,7 @@ private:
     RegisterBank& regs_;
     Irq& irq_;
     const Guesses& guesses_;
+    Lies& lies_;
     std::function<void(unsigned)> drained_;
     std::array<Queue, hw::queue_sets> queues_;
     std::array<hw::Context, hw::free_lists> lists_{};

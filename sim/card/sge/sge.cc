@@ -44,8 +44,8 @@ hw::CqeLayout cqe_layout(const Cqe& cqe, std::uint32_t gen) {
 
 Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& faults, Counters& counters)
     : host_(&host), events_(events), regs_(regs), control_(regs.value(reg::SG_CONTROL)), irq_(irq),
-      faults_(faults), responses_(host, events, regs, irq, faults.guesses, counters,
-                                  [this](unsigned) { responses_drained(); }),
+      faults_(faults),
+      responses_(host, events, regs, irq, faults, counters, [this](unsigned) { responses_drained(); }),
       egress_(hw::egress_contexts), cqs_(hw::egress_contexts), wr_(max_wr_bytes),
       wait_queue_(hw::egress_contexts), run_event_(events, [this] { run_queued(); }),
       doorbells_(counters["sge.doorbells"]), work_requests_(counters["sge.work_requests"]),
@@ -219,9 +219,7 @@ void Sge::kernel_doorbell(std::uint32_t value) {
     if ((value & select_egress) != 0) {
         if (probe_) [[unlikely]]
             record_doorbell(value & 0xffff);
-        if (faults_.doorbell.fires()) [[unlikely]]
-            fatal(hw::sg_int::db_drop);
-        else
+        if (!loses_doorbell())
             doorbell(value & 0xffff);
     } else
         responses_.free_list_doorbell(value & 0xffff);
@@ -239,10 +237,23 @@ void Sge::user_doorbell(std::uint64_t offset, std::uint32_t value, std::uint64_t
         return;
     if (probe_) [[unlikely]]
         record_doorbell(id);
-    if (faults_.doorbell.fires()) [[unlikely]]
-        fatal(hw::sg_int::db_drop);
-    else
+    if (!loses_doorbell())
         doorbell(id);
+}
+
+/// Whether a doorbell has no effect.
+inline bool Sge::loses_doorbell() {
+    if (faults_.lies.any()) [[unlikely]] {
+        const auto [lost, cause] = faults_.lies.doorbell();
+        if (cause != 0)
+            fatal(cause);
+        if (lost)
+            return true;
+    }
+    if (!faults_.doorbell.fires()) [[likely]]
+        return false;
+    fatal(hw::sg_int::db_drop);
+    return true;
 }
 
 /// Only a QP's ring belongs to a connection.
@@ -621,8 +632,11 @@ void Sge::post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe
     ++async_events_;
     if (probe_) [[unlikely]]
         record_cqe(EventKind::async_event, cq, cqe, gen);
-    responses_.post_async(cqc::rspq.get(cqs_[cq]),
-                          {head | gen << hw::async_event::gen_shift, index << 16 | cq}, cqe_layout(cqe, gen));
+    std::array<std::uint32_t, 2> words{head | gen << hw::async_event::gen_shift, index << 16 | cq};
+    hw::CqeLayout layout = cqe_layout(cqe, gen);
+    if (faults_.lies.any()) [[unlikely]]
+        faults_.lies.event(words, layout);
+    responses_.post_async(cqc::rspq.get(cqs_[cq]), words, layout);
 }
 
 /// Queues a delayed completion or event; their order is kept.
@@ -645,6 +659,12 @@ void Sge::flush_delayed() {
         else
             async_event(one.cq, one.cqe);
     }
+}
+
+/// Posts the messages that a card that lies sends instead of one.
+void Sge::post_lies(unsigned queue, Bytes cpl) {
+    for (const Lies::Message& one : faults_.lies.messages(queue, cpl))
+        post_in_time(one.queue, one.cpl);
 }
 
 /// Queues a message of the TOE. Their order is kept when the delay becomes shorter.
@@ -690,6 +710,11 @@ inline bool Sge::delayed_or_lost(CqId cq, const Cqe& cqe, std::optional<bool> so
 void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
     if (delayed_or_lost(cq, cqe, solicited))
         return;
+    for (unsigned n = faults_.lies.any() ? faults_.lies.completions() : 1; n != 0; --n)
+        write_completion(cq, cqe, solicited);
+}
+
+inline void Sge::write_completion(CqId cq, const Cqe& cqe, bool solicited) {
     hw::Context& c = cqs_[cq];
     const std::uint32_t size = cqc::size.get(c), index = cqc::index.get(c), gen = cqc::gen.get(c);
     if (!enabled() || index >= size) { // size 0: none
@@ -706,8 +731,11 @@ void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
         return;
     }
     // Write the word with the generation last.
-    const hw::CqeLayout entry = cqe_layout(cqe, gen);
-    const std::uint64_t addr = cqc::base(c) + std::uint64_t{index} * sizeof entry;
+    hw::CqeLayout entry = cqe_layout(cqe, gen);
+    std::uint32_t place = index;
+    if (faults_.lies.any()) [[unlikely]]
+        faults_.lies.entry(entry, place, size);
+    const std::uint64_t addr = cqc::base(c) + std::uint64_t{place} * sizeof entry;
     std::uint32_t raw;
     std::memcpy(&raw, &entry.header, sizeof raw);
     if (!host_->dma_write(addr + 4, hw::bytes_of(entry).subspan(4)) || !host_->dma_store(addr, raw))

@@ -55,10 +55,10 @@ public:
 
     // SgeServices
     void post_cpl(unsigned response_queue, Bytes cpl) override {
-        if (faults_.answer_delay != 0 || !late_answers_.empty()) [[unlikely]]
-            delay_answer(response_queue, cpl);
+        if (faults_.lies.any()) [[unlikely]]
+            post_lies(response_queue, cpl);
         else
-            responses_.post_cpl(response_queue, cpl);
+            post_in_time(response_queue, cpl);
     }
     [[nodiscard]] bool full(unsigned response_queue) const override {
         return responses_.full(response_queue);
@@ -109,6 +109,15 @@ private:
     void flush_delayed();
     [[gnu::cold]] void delay_answer(unsigned queue, Bytes cpl);
     void post_late_answers();
+    void post_in_time(unsigned response_queue, Bytes cpl) {
+        if (faults_.answer_delay != 0 || !late_answers_.empty()) [[unlikely]]
+            delay_answer(response_queue, cpl);
+        else
+            responses_.post_cpl(response_queue, cpl);
+    }
+    [[gnu::cold]] void post_lies(unsigned queue, Bytes cpl);
+    void write_completion(CqId cq, const Cqe& cqe, bool solicited);
+    [[nodiscard]] bool loses_doorbell();
     void post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe& cqe, std::uint32_t gen);
 
     Host* host_;

@@ -127,10 +127,10 @@ TEST(MemoryCosts, OfMessagesThatWaitForTheHost) {
     RegisterBank regs("costs", reg::file_size);
     Counters counters;
     Irq irq(host, regs);
-    const Guesses guesses;
+    Faults faults(counters);
     RegisterHooks hooks;
     irq.add_hooks(hooks);
-    Responses responses(host, events, regs, irq, guesses, counters, [](unsigned) {});
+    Responses responses(host, events, regs, irq, faults, counters, [](unsigned) {});
     responses.add_hooks(hooks);
     fill_register_file(regs, hooks);
     regs.write(reg::SG_CONTROL, hw::sg_control::global_enable);
@@ -153,10 +153,10 @@ TEST(MemoryCosts, OfMessagesOfQueuesThatAreRestarted) {
     RegisterBank regs("costs", reg::file_size);
     Counters counters;
     Irq irq(host, regs);
-    const Guesses guesses;
+    Faults faults(counters);
     RegisterHooks hooks;
     irq.add_hooks(hooks);
-    Responses responses(host, events, regs, irq, guesses, counters, [](unsigned) {});
+    Responses responses(host, events, regs, irq, faults, counters, [](unsigned) {});
     responses.add_hooks(hooks);
     fill_register_file(regs, hooks);
     regs.write(reg::SG_CONTROL, hw::sg_control::global_enable);

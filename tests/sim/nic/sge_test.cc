@@ -1234,4 +1234,41 @@ TEST_F(CqTest, RingInUnmappedMemory) {
     EXPECT_EQ(counters.value("sge.bus_errors"), 1U);
 }
 
+/// Whatever a card that lies sends, it writes only into the rings and buffers that it was given.
+TEST_F(CqTest, LiesStayWithinTheHostsRingsAndBuffers) {
+    std::map<std::uint64_t, std::size_t> given{{rq.base, rspq_entries * hw::response_size}, {cq, 32 * 16}};
+    for (FreeList* list : {&fl0, &fl1}) {
+        given[list->base] = list->entries * hw::free_list_entry;
+        for (unsigned n = 0; n < list->entries; ++n)
+            given[list->add()] = list->buffer_size;
+    }
+    std::uint64_t end = host.base();
+    for (const auto& [at, size] : given) {
+        host.unmap(end, at - end);
+        end = at + size;
+    }
+    host.unmap(end, host.base() + (4 << 20) - end);
+    const auto give_back = [this] {
+        for (const auto& [list, id] : {std::pair(&fl0, 0U), {&fl1, 1U}})
+            while (list->index != hw::free_list_context::index(read_context(hw::context_cmd::free_list | id)))
+                list->add_again();
+    };
+    faults.lies.begin(1, 0.5, {});
+    Random random(1);
+    for (unsigned n = 0; n < 5000; ++n) {
+        sge.complete(5, cqe, n % 2 != 0);
+        Buffer cpl(4 + random.below(200));
+        cpl[0] = 0x26;
+        sge.post_cpl(0, cpl);
+        give_back();
+        sge.post_packet(packet(frame(60 + random.below(1000))));
+        give_back();
+        command(hw::context_cmd::cq_arm);
+        credits(8);
+    }
+    for (const char* kind : {"cpl", "cqe", "buffer"})
+        EXPECT_GT(counters.value(std::string("lies.") + kind), 1000U);
+    EXPECT_EQ(counters.value("sge.bus_errors"), 0U);
+}
+
 } // namespace t3sim::test
