@@ -46,7 +46,9 @@ WORDS = (
     Word("nobody, somebody, anybody, everybody, someone, whoever, whom", "the object or actor: no listener, a process, the caller"),
     Word("owe, owes, owed", "pending, outstanding"),
     Word("hear, hears, heard", "receive, get"),
-    Word("lie, lies, lied", "is stored, is located; of a peer: sends invalid data"),
+    # A card that lies to its driver: `t3sim ctl lie`, docs/faults.md.
+    Word("lie, lies, lied", "is stored, is located; of a peer: sends invalid data", allowed=tuple(
+        (path, "") for path in ("sim/card/*", "sim/vfio/control.cc", "tests/sim/nic/*", "tests/hostile_card/*", "docs/faults.md", "docs/man/t3sim.1.scd"))),
     Word("honest", "correct, checked"),
     Word("stranger, strangers", "peer of another implementation"),
     Word("ghost, ghosts", "the object that it is"),
