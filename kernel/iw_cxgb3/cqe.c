@@ -157,6 +157,7 @@ static enum t3_cqe_verdict t3_wq_apply_send(struct t3_wq *wq, const struct t3_cq
 static enum t3_cqe_verdict t3_wq_apply_recv(struct t3_wq *wq, const struct t3_cqe *cqe)
 {
 	u32 header = be32_to_cpu(cqe->header);
+	u32 len = be32_to_cpu(cqe->len);
 	struct t3_rq_entry *e;
 
 	if (wq->rq_done == wq->rq_wptr)
@@ -165,8 +166,14 @@ static enum t3_cqe_verdict t3_wq_apply_recv(struct t3_wq *wq, const struct t3_cq
 	e->rdma_op = t3_cqe_opcode(cqe);
 	e->status = t3_message_status(header, be32_to_cpu(cqe->u.rq.msn), wq->rq_done + 1);
 	e->done = true;
+	/* A consumer takes the length for that of valid data in its buffers. */
+	if (e->status == T3_STATUS_SUCCESS && len > e->len) {
+		e->status = T3_STATUS_RQE_BOUND;
+		wq->rq_done++;
+		return T3_CQE_BAD;
+	}
 	if (e->status == T3_STATUS_SUCCESS) {
-		e->len = be32_to_cpu(cqe->len);
+		e->len = len;
 		if (t3_header_kind(header) == T3_KIND_MESSAGE_INV)
 			e->inv_stag = be32_to_cpu(cqe->u.rq.stag);
 	}
@@ -276,7 +283,7 @@ bool t3_rq_next_completion(struct t3_wq *wq, struct t3_completion *out)
 	out->wr_id = e->wr_id;
 	out->status = e->status;
 	out->rdma_op = e->rdma_op;
-	out->len = e->len;
+	out->len = e->status == T3_STATUS_SUCCESS ? e->len : 0;
 	out->inv_stag = e->inv_stag;
 	out->scratch = e->pbl_addr;
 	return true;

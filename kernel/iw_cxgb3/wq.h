@@ -32,7 +32,7 @@ struct t3_sq_entry {
 struct t3_rq_entry {
 	u64 wr_id;
 	u32 pbl_addr;		/* scratch of an STag 0 receive, absolute; 0 if none */
-	u32 len;
+	u32 len;		/* of the buffers; of the message, once done */
 	u32 inv_stag;
 	u8 rdma_op;		/* T3_RDMA_SEND*, once done */
 	u8 status;

@@ -95,8 +95,13 @@ int t3_wq_defer_send(struct t3_wq *wq, const struct t3_send *send)
 static void t3_rq_record(struct t3_wq *wq, const struct t3_recv *req)
 {
 	struct t3_rq_entry *e = t3_rq_at(wq, wq->rq_wptr);
+	u64 len = 0;
+	u32 i;
 
+	for (i = 0; i < req->num_sge; i++)
+		len += req->sge[i].len;
 	memset(e, 0, sizeof(*e));
+	e->len = len > U32_MAX ? U32_MAX : len;
 	e->wr_id = req->wr_id;
 	e->pbl_addr = req->scratch;
 	wq->rq_wptr++;

@@ -74,6 +74,9 @@ protected:
     void post_recv(std::uint64_t id) {
         t3_recv req{};
         req.wr_id = id;
+        req.num_sge = 2;
+        req.sge[0] = {0x1000, 80, 0x001234ff};
+        req.sge[1] = {0x2000, 20, 0x001234ff};
         ASSERT_EQ(t3_wq_post_recv(&wq, &req), 0);
     }
 
@@ -306,6 +309,18 @@ TEST_F(Completions, GapInTheMsnIsAnError) {
     post_recv(1);
     EXPECT_EQ(apply(received(17, 8)), T3_CQE_BAD);
     EXPECT_EQ(recvs(), "1:" + std::to_string(T3_STATUS_MSN));
+    EXPECT_EQ(last.len, 0u);
+}
+
+// A consumer would read behind its buffers.
+TEST_F(Completions, MessageLongerThanItsBuffersIsAnError) {
+    post_recv(1);
+    post_recv(2);
+    EXPECT_EQ(apply(received(1, 101)), T3_CQE_BAD);
+    EXPECT_EQ(recvs(), "1:" + std::to_string(T3_STATUS_RQE_BOUND));
+    EXPECT_EQ(last.len, 0u);
+    t3_wq_flush(&wq);
+    EXPECT_EQ(recvs(), "2:" + std::to_string(T3_STATUS_FLUSH));
     EXPECT_EQ(last.len, 0u);
 }
 
