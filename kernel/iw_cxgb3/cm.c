@@ -1075,6 +1075,10 @@ int t3_cm_open(struct t3_dev *dev)
 	if (!cm)
 		return -ENOMEM;
 	cm->dev = dev;
+	if (t3_tids_open(cm)) {
+		kvfree(cm);
+		return -ENOMEM;
+	}
 	cm->nmtus = min_t(unsigned int, td->nmtus, T3_CM_MTUS);
 	memcpy(cm->mtus, td->mtus, cm->nmtus * sizeof(cm->mtus[0]));
 	xa_init_flags(&cm->eps, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH | XA_FLAGS_ACCOUNT);
@@ -1157,6 +1161,7 @@ void t3_cm_close(struct t3_dev *dev)
 		  atomic_read(&cm->num_allocated));
 	t3_cm_debugfs_remove(cm);
 	xa_destroy(&cm->eps);
+	t3_tids_close(cm);
 	dev->cm = NULL;
 	kvfree(cm);
 }

@@ -113,6 +113,9 @@ struct t3_cm_dev {
 	struct list_head listeners __guarded_by(&lock);
 	bool stopped __guarded_by(&lock);	/* new endpoints and listeners are refused */
 	bool unplugged;			/* tables of tdev are freed (RCU) */
+	unsigned int ntids;
+	unsigned long *released_tids;	/* that release_work sends to the card */
+	struct work_struct release_work;
 	struct dentry *debugfs;
 	unsigned int nclosed __guarded_by(&lock);
 	/* Of the last endpoints that closed. */
@@ -337,6 +340,8 @@ int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status);
 int t3_ep_take_atid(struct t3_ep *ep);
 int t3_ep_take_tid(struct t3_ep *ep, u32 tid);
 void t3_release_tid(struct t3_dev *dev, u32 tid);
+int t3_tids_open(struct t3_cm_dev *cm);
+void t3_tids_close(struct t3_cm_dev *cm);
 void t3_ep_exchange_atid(struct t3_ep *ep, u32 tid);
 void t3_ep_return_id(struct t3_ep *ep);
 int t3_listener_take_stid(struct t3_listener *l);
@@ -356,6 +361,7 @@ int t3_send_act_open_req(struct t3_ep *ep);
 int t3_send_pass_accept_rpl(struct t3_ep *ep);
 int t3_send_pass_open_req(struct t3_listener *l);
 int t3_send_close_listsrv_req(struct t3_listener *l);
+void t3_send_tid_release(struct t3_dev *dev, u32 tid);
 int t3_send_stream(struct t3_ep *ep, unsigned int until);
 int t3_send_rx_data_ack(struct t3_ep *ep, unsigned int credits);
 int t3_send_rtr_read(struct t3_ep *ep);

@@ -213,6 +213,17 @@ int t3_send_close_listsrv_req(struct t3_listener *l)
 	return t3_dev_send(l->dev, skb);
 }
 
+void t3_send_tid_release(struct t3_dev *dev, u32 tid)
+{
+	struct t3_cpl_tid_release *req;
+	struct sk_buff *skb;
+
+	skb = alloc_skb(sizeof(*req), GFP_KERNEL | __GFP_NOFAIL);
+	req = t3_cpl_put_forward(skb, sizeof(*req));
+	req->ot = t3_cpl_word(T3_CPL_TID_RELEASE, tid);
+	t3_dev_send(dev, skb);
+}
+
 static int t3_send_stream_piece(struct t3_ep *ep, const u8 *data, unsigned int len)
 {
 	struct t3_wr_tx_data *wr;
@@ -741,6 +752,11 @@ static void t3_ep_receive_act_establish(struct t3_ep *ep, struct sk_buff *skb)
 {
 	const struct t3_cpl_establish *est = (const void *)skb->data;
 
+	if (skb_headlen(skb) < sizeof(*est)) {
+		t3_count(ep->dev, T3_CNT_CM_BAD_EVENT);
+		kfree_skb(skb);
+		return;
+	}
 	t3_ep_exchange_atid(ep, be32_to_cpu(est->ot) & T3_CPL_ID);
 	t3_ep_receive_now(ep, skb);
 }

@@ -330,7 +330,6 @@ void *cxgb3_free_atid(struct t3cdev *dev, int atid);
 void cxgb3_insert_tid(struct t3cdev *dev, struct cxgb3_client *client, void *ctx,
 		      unsigned int tid);
 void cxgb3_remove_tid(struct t3cdev *dev, void *ctx, unsigned int tid);
-void cxgb3_queue_tid_release(struct t3cdev *dev, unsigned int tid);
 struct t3cdev *dev2t3cdev(struct net_device *dev);
 void t3_register_cpl_handler(unsigned int opcode, cpl_handler_func h);
 /*

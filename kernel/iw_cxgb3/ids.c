@@ -17,6 +17,8 @@
  * refused; for a connect request when the TID is entered. So a user who never
  * accepts or rejects requests leaves TIDs for other users.
  */
+#include <linux/bitmap.h>
+
 #include "cm.h"
 
 /* The tables of the NIC driver, or NULL. Under RCU, see t3_cm_stop(). */
@@ -103,14 +105,54 @@ static bool t3_tid_in_table(struct t3_dev *dev, u32 tid)
  * t3_release_tid - free a TID that was not entered
  * @dev: device
  * @tid: the id, from a message of the card
+ *
+ * Any context. A softirq may not send, see t3_dev_may_send(), so a work item does. cxgb3 has such a
+ * list, but linked through its table: if a wrong message names a TID that is in use, or in the
+ * list, then the list leads into an endpoint, or never ends.
  */
 void t3_release_tid(struct t3_dev *dev, u32 tid)
 {
+	struct t3_cm_dev *cm = dev->cm;
+
 	if (!t3_dev_enter(dev))
 		return;
-	if (t3_tid_in_table(dev, tid))
-		cxgb3_queue_tid_release(dev->tdev, tid);
+	if (t3_tid_in_table(dev, tid)) {
+		set_bit(tid, cm->released_tids);
+		queue_work(t3_cm_wq, &cm->release_work);
+	}
 	t3_dev_leave(dev);
+}
+
+static void t3_release_work(struct work_struct *work)
+{
+	struct t3_cm_dev *cm = container_of(work, struct t3_cm_dev, release_work);
+	unsigned int tid;
+
+	for_each_set_bit(tid, cm->released_tids, cm->ntids) {
+		clear_bit(tid, cm->released_tids);
+		t3_send_tid_release(cm->dev, tid);
+	}
+}
+
+/**
+ * t3_tids_open - prepare the release of TIDs
+ * @cm: connection manager of a device
+ *
+ * Return: 0 or -ENOMEM
+ */
+int t3_tids_open(struct t3_cm_dev *cm)
+{
+	cm->ntids = t3c_data(cm->dev->tdev)->tid_maps.ntids;
+	cm->released_tids = bitmap_zalloc(cm->ntids, GFP_KERNEL);
+	INIT_WORK(&cm->release_work, t3_release_work);
+	return cm->released_tids ? 0 : -ENOMEM;
+}
+
+/* The card is gone: no TID is added any more. */
+void t3_tids_close(struct t3_cm_dev *cm)
+{
+	cancel_work_sync(&cm->release_work);
+	bitmap_free(cm->released_tids);
 }
 
 /**

@@ -31,6 +31,14 @@ static struct {
 
 int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 {
+	const struct t3_cpl_tid_release *msg = (const void *)skb->data;
+
+	if (be32_to_cpu(msg->ot) >> 24 == T3_CPL_TID_RELEASE) {
+		card.released_tids++;
+		card.last_tid = be32_to_cpu(msg->ot) & T3_CPL_ID;
+		kfree_skb(skb);
+		return 0;
+	}
 	card.sent += !card.send_error;
 	card.message_len = min_t(unsigned int, skb->len, sizeof(card.message));
 	memcpy(card.message, skb->data, card.message_len);
@@ -74,12 +82,6 @@ void cxgb3_insert_tid(struct t3cdev *tdev, struct cxgb3_client *client, void *ct
 }
 
 void cxgb3_remove_tid(struct t3cdev *tdev, void *ctx, unsigned int tid)
-{
-	card.released_tids++;
-	card.last_tid = tid;
-}
-
-void cxgb3_queue_tid_release(struct t3cdev *tdev, unsigned int tid)
 {
 	card.released_tids++;
 	card.last_tid = tid;
@@ -139,6 +141,13 @@ static struct t3cdev tdev;
 static struct t3c_data nic;
 static struct l2t_entry l2t;
 
+/* TIDs, after the work item that sends their releases. */
+static unsigned int released_tids(void)
+{
+	flush_work(&dev->cm->release_work);
+	return card.released_tids;
+}
+
 static int cpl_init(struct kunit *test)
 {
 	memset(&card, 0, sizeof(card));
@@ -153,13 +162,14 @@ static int cpl_init(struct kunit *test)
 	dev->cm->mtus[0] = 1500;
 	t3_cm_wq = alloc_workqueue("cpl_kunit", 0, 0);
 	KUNIT_ASSERT_NOT_NULL(test, t3_cm_wq);
-	return 0;
+	return t3_tids_open(dev->cm);
 }
 
 static void cpl_exit(struct kunit *test)
 {
 	drain_workqueue(t3_cm_wq);
 	destroy_workqueue(t3_cm_wq);
+	t3_tids_close(dev->cm);
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
 	rcu_barrier();
 }
@@ -225,11 +235,48 @@ static void failed_open_releases_its_tid(struct kunit *test)
 	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
 
 	open_rpl(test, ep, T3_CPL_ERR_CONN_RESET, TIDS - 1);
-	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
+	KUNIT_EXPECT_EQ(test, released_tids(), 1);
 	KUNIT_EXPECT_EQ(test, card.last_tid, TIDS - 1);
 	KUNIT_EXPECT_EQ(test, card.freed_atids, 1);
 	KUNIT_EXPECT_EQ(test, card.ended, 1);
 	end(test, ep);
+}
+
+static void short_act_establish_takes_no_tid(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+	struct sk_buff *skb = alloc_skb(64, GFP_KERNEL);
+	int ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb_put_zero(skb, sizeof(struct t3_cpl_establish) - 1);
+	rcu_read_lock();
+	ret = t3_cpl_handlers[T3_CPL_ACT_ESTABLISH](&tdev, skb, ep);
+	rcu_read_unlock();
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	KUNIT_EXPECT_EQ(test, card.inserted_tids, 0);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_CONNECTING);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_CM_BAD_EVENT]), 1);
+	end(test, ep);
+}
+
+/* A message may name any TID of the table: of another connection, or one already released. */
+static void any_tid_is_released(struct kunit *test)
+{
+	struct t3c_tid_entry *entry = &nic.tid_maps.tid_tab[7];
+	const struct t3c_tid_entry other = { .client = &t3_client, .ctx = entry };
+	unsigned int i;
+
+	*entry = other;
+	for (i = 1; i <= 2; i++) {
+		struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+
+		open_rpl(test, ep, T3_CPL_ERR_CONN_RESET, 7);
+		KUNIT_EXPECT_EQ(test, released_tids(), i);
+		KUNIT_EXPECT_EQ(test, card.last_tid, 7);
+		KUNIT_EXPECT_EQ(test, memcmp(entry, &other, sizeof(other)), 0);
+		end(test, ep);
+	}
 }
 
 /* B10: cxgb3 would use the TID as an index. */
@@ -242,7 +289,7 @@ static void out_of_range_tid_is_not_released(struct kunit *test)
 		struct t3_ep *ep = new_ep(test, EP_CONNECTING);
 
 		open_rpl(test, ep, T3_CPL_ERR_CONN_RESET, bad[i]);
-		KUNIT_EXPECT_EQ(test, card.released_tids, 0);
+		KUNIT_EXPECT_EQ(test, released_tids(), 0);
 		KUNIT_EXPECT_EQ(test, card.ended, i + 1);
 		end(test, ep);
 	}
@@ -257,7 +304,7 @@ static void syn_with_an_out_of_range_tid_is_dropped(struct kunit *test)
 	ep->id_kind = T3_ID_NONE;
 	handle(test, ep, T3_CPL_PASS_ACCEPT_REQ, &req, sizeof(req));
 	KUNIT_EXPECT_EQ(test, card.inserted_tids, 0);
-	KUNIT_EXPECT_EQ(test, card.released_tids, 0);
+	KUNIT_EXPECT_EQ(test, released_tids(), 0);
 	KUNIT_EXPECT_EQ(test, card.sent, 0);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
 	end(test, ep);
@@ -281,7 +328,7 @@ static void syn_to_an_address_not_on_a_port_is_refused(struct kunit *test)
 	card.route_error = -EADDRNOTAVAIL;
 	handle(test, ep, T3_CPL_PASS_ACCEPT_REQ, &req, sizeof(req));
 	KUNIT_EXPECT_EQ(test, card.inserted_tids, 0);
-	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
+	KUNIT_EXPECT_EQ(test, released_tids(), 1);
 	KUNIT_EXPECT_EQ(test, card.last_tid, TIDS - 1);
 	KUNIT_EXPECT_EQ(test, card.sent, 0);
 	end(test, ep);
@@ -330,7 +377,7 @@ static void tids_are_charged_to_the_user(struct kunit *test)
 			eps[i] = ep;
 	}
 	KUNIT_EXPECT_EQ(test, card.inserted_tids, ARRAY_SIZE(eps));
-	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
+	KUNIT_EXPECT_EQ(test, released_tids(), 1);
 	KUNIT_EXPECT_EQ(test, card.last_tid, ARRAY_SIZE(eps));
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), (int)ARRAY_SIZE(eps));
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
@@ -611,9 +658,9 @@ static void syn_of_a_closed_endpoint_releases_its_tid(struct kunit *test)
 
 	ep->id_kind = T3_ID_NONE;
 	t3_ep_fsm_apply(ep, EP_EV_SHUT_DOWN, -ENODEV);
-	KUNIT_EXPECT_EQ(test, card.released_tids, 0);
+	KUNIT_EXPECT_EQ(test, released_tids(), 0);
 	handle(test, ep, T3_CPL_PASS_ACCEPT_REQ, &req, sizeof(req));
-	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
+	KUNIT_EXPECT_EQ(test, released_tids(), 1);
 	KUNIT_EXPECT_EQ(test, card.last_tid, TIDS - 1);
 	end(test, ep);
 }
@@ -634,6 +681,8 @@ static void spare_messages_are_charged_to_the_memcg(struct kunit *test)
 
 static struct kunit_case cpl_cases[] = {
 	KUNIT_CASE(failed_open_releases_its_tid),
+	KUNIT_CASE(short_act_establish_takes_no_tid),
+	KUNIT_CASE(any_tid_is_released),
 	KUNIT_CASE(out_of_range_tid_is_not_released),
 	KUNIT_CASE(syn_with_an_out_of_range_tid_is_dropped),
 	KUNIT_CASE(syn_of_a_closed_endpoint_releases_its_tid),

@@ -117,6 +117,11 @@ int t3_send_pass_open_req(struct t3_listener *l)
 	return reply(l, T3_CPL_PASS_OPEN_RPL);
 }
 
+void t3_send_tid_release(struct t3_dev *dev, u32 tid)
+{
+	card.released_tids++;
+}
+
 int t3_send_close_listsrv_req(struct t3_listener *l)
 {
 	card.closed++;
@@ -140,11 +145,6 @@ void cxgb3_insert_tid(struct t3cdev *dev, struct cxgb3_client *client, void *ctx
 
 void cxgb3_remove_tid(struct t3cdev *dev, void *ctx, unsigned int tid)
 {
-}
-
-void cxgb3_queue_tid_release(struct t3cdev *dev, unsigned int tid)
-{
-	card.released_tids++;
 }
 
 struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
@@ -285,6 +285,13 @@ static struct iw_cm_id *make_id(struct kunit *test, u32 addr, u16 port)
 	return cm_id;
 }
 
+/* TIDs, after the work item that sends their releases. */
+static unsigned int released_tids(void)
+{
+	flush_work(&dev->cm->release_work);
+	return card.released_tids;
+}
+
 static int listen_init(struct kunit *test)
 {
 	unsigned int i;
@@ -314,12 +321,13 @@ static int listen_init(struct kunit *test)
 
 	t3_cm_wq = alloc_ordered_workqueue("listen_kunit", 0);
 	KUNIT_ASSERT_NOT_NULL(test, t3_cm_wq);
-	return 0;
+	return t3_tids_open(dev->cm);
 }
 
 static void listen_exit(struct kunit *test)
 {
 	destroy_workqueue(t3_cm_wq);
+	t3_tids_close(dev->cm);
 	/* After each test all ids are released, and no listener and endpoint exists. */
 	KUNIT_EXPECT_EQ(test, nic.tid_maps.stids_in_use, 0);
 	KUNIT_EXPECT_EQ(test, card.ports_held, 0);
@@ -528,12 +536,12 @@ static void half_open_connections_are_limited(struct kunit *test)
 	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, l->half_open, limit);
 	KUNIT_EXPECT_EQ(test, user.refs, 2 + limit);
-	KUNIT_EXPECT_EQ(test, card.released_tids, 10);
+	KUNIT_EXPECT_EQ(test, released_tids(), 10);
 
 	card.no_memory = true;
 	KUNIT_ASSERT_EQ(test, syn(l, i), 0);
 	flush_workqueue(t3_cm_wq);
-	KUNIT_EXPECT_EQ(test, card.released_tids, 11);
+	KUNIT_EXPECT_EQ(test, released_tids(), 11);
 
 	atomic_inc(&user.used[T3_QUOTA_STID]);
 	t3_cm_destroy_listen(id);
@@ -561,7 +569,7 @@ static void syn_without_memory_is_not_lost(struct kunit *test)
 	card.no_id_in_softirq = false;
 	KUNIT_EXPECT_EQ(test, l->half_open, 2);
 	KUNIT_EXPECT_EQ(test, card.endpoints, 2);
-	KUNIT_EXPECT_EQ(test, card.released_tids, 0);
+	KUNIT_EXPECT_EQ(test, released_tids(), 0);
 	t3_cm_destroy_listen(id);
 	KUNIT_EXPECT_EQ(test, card.orphaned, 2);
 }
@@ -579,10 +587,10 @@ static void out_of_range_tid_is_not_released(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, syn(l, nic.tid_maps.ntids), 0);
 	KUNIT_ASSERT_EQ(test, syn(l, 0xffffff), 0);
 	flush_workqueue(t3_cm_wq);
-	KUNIT_EXPECT_EQ(test, card.released_tids, 0);
+	KUNIT_EXPECT_EQ(test, released_tids(), 0);
 	KUNIT_ASSERT_EQ(test, syn(l, nic.tid_maps.ntids - 1), 0);
 	flush_workqueue(t3_cm_wq);
-	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
+	KUNIT_EXPECT_EQ(test, released_tids(), 1);
 	t3_cm_destroy_listen(id);
 }
 
@@ -624,7 +632,7 @@ static void device_event_during_a_syn(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l->half_open, 0);
 	KUNIT_EXPECT_EQ(test, kref_read(&l->ref), 1);
 	KUNIT_EXPECT_EQ(test, user.refs, 2);
-	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
+	KUNIT_EXPECT_EQ(test, released_tids(), 1);
 	dev->cm->stopped = false;
 	atomic_inc(&user.used[T3_QUOTA_STID]);
 	t3_cm_destroy_listen(id);
@@ -644,7 +652,7 @@ static void syn_after_unlisten_is_refused(struct kunit *test)
 	t3_cm_destroy_listen(id);
 	KUNIT_ASSERT_EQ(test, syn(l, 7), 0);
 	flush_workqueue(t3_cm_wq);
-	KUNIT_EXPECT_EQ(test, card.released_tids, 1);
+	KUNIT_EXPECT_EQ(test, released_tids(), 1);
 	KUNIT_EXPECT_FALSE(test, t3_listener_upcall_begin(l));
 	t3_listener_put(l);
 }
@@ -677,7 +685,7 @@ static void syn_that_is_too_short_is_dropped(struct kunit *test)
 	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, freed, 1);
 	KUNIT_EXPECT_EQ(test, card.endpoints, 0);
-	KUNIT_EXPECT_EQ(test, card.released_tids, 0);
+	KUNIT_EXPECT_EQ(test, released_tids(), 0);
 	t3_cm_destroy_listen(id);
 }
 

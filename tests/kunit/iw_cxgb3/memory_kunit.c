@@ -288,6 +288,9 @@ int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 		case T3_CPL_PASS_OPEN_REQ:
 			reply_to_listener(T3_CPL_PASS_OPEN_RPL);
 			break;
+		case T3_CPL_TID_RELEASE:
+			card.tids--;
+			break;
 		case T3_CPL_CLOSE_LISTSRV_REQ:
 			reply_to_listener(T3_CPL_CLOSE_LISTSRV_RPL);
 			break;
@@ -348,11 +351,6 @@ void cxgb3_insert_tid(struct t3cdev *tdev, struct cxgb3_client *client, void *ct
 void cxgb3_remove_tid(struct t3cdev *tdev, void *ctx, unsigned int tid)
 {
 	card.tid_ctx[tid] = NULL;
-	card.tids--;
-}
-
-void cxgb3_queue_tid_release(struct t3cdev *tdev, unsigned int tid)
-{
 	card.tids--;
 }
 
@@ -599,6 +597,7 @@ static int memory_init(struct kunit *test)
 	card.wq = alloc_ordered_workqueue("memory_kunit", 0);
 	KUNIT_ASSERT_NOT_NULL(test, card.wq);
 	KUNIT_ASSERT_EQ(test, t3_cm_init(), 0);
+	KUNIT_ASSERT_EQ(test, t3_tids_open(dev->cm), 0);
 	quota = t3_quota_get(&dev->quotas);
 	KUNIT_ASSERT_FALSE(test, IS_ERR_OR_NULL(quota));
 	return 0;
@@ -615,6 +614,7 @@ static void memory_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.ports_held, 0);
 	destroy_workqueue(card.wq);
 	t3_cm_exit();
+	t3_tids_close(dev->cm);
 	xa_destroy(&dev->qps);
 }
 

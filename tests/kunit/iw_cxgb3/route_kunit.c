@@ -140,10 +140,6 @@ void cxgb3_remove_tid(struct t3cdev *tdev, void *ctx, unsigned int tid)
 	card.waiting_at_release = skb_queue_len(&l2t.arpq);
 }
 
-void cxgb3_queue_tid_release(struct t3cdev *tdev, unsigned int tid)
-{
-}
-
 int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 {
 	return cxgb3_ofld_send(dev->tdev, skb);
