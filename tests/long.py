@@ -157,6 +157,9 @@ def jobs(build, captures):
         seed = str(int(time.time()))
         command = ["tests/sim/hostile/run", "--build", build, "--seconds", str(FUZZ_SECONDS), "--seed", seed, who]
         yield Job(Stage(f"hostile-{who}", command, timeout=2 * FUZZ_SECONDS), (*MODEL, "tests/sim"), seed=seed)
+    seed, junit = str(int(time.time())), results / "hostile-card.xml"
+    command = ["tests/hostile_card/run", "--seconds", str(FUZZ_SECONDS), "--seed", seed, "--junit", junit]
+    yield Job(Stage("hostile-card", command, junit, 2 * FUZZ_SECONDS), (*RACES, "tests/hostile_card"), seed=seed)
     folder = build / "big-endian"
     yield Job(Stage("big-endian", ["tests/big-endian/run", folder], folder / "ctest.xml"), (*ALL, "tests/unit", "tests/big-endian"))
     yield Job(Stage("model", ["tests/model/check-long", build / "tests/model/cm_table", build / "tests/model/long"]), ("kernel/rdma_cm", "tests/model"))

@@ -24,9 +24,9 @@ def prepare(lab, folder, device):
     if device == "rxe":
         stack.load_access(lab.guests, ("ib_uverbs",))
         stack.add_links(lab.guests, "rxe", lambda guest: guest.interfaces[:1])
-    _load(lab.guests[0], folder, ["t3_races", *MODULES[device]])
+    load(lab.guests[0], folder, ["t3_races", *MODULES[device]])
     if device != "none":
-        _start_peer(lab.guests[1], device)
+        start_peer(lab.guests[1], device)
     else:
         lab.guests[0].check("ip addr add 10.77.0.1/24 dev race0 && ip link set race0 up")
 
@@ -36,17 +36,17 @@ def device_option(lab, device):
     return "" if device == "none" else f" --{device} {lab.guests[0].interfaces[0]}"
 
 
-def _load(guest, folder, modules):
-    """Loads our modules with their points. A card's windows are off by default, and the fixture binds one."""
+def load(guest, folder, modules, parameters="memory_windows=1"):
+    """Loads our modules, with their points in the folder of the races. A card's windows are off by default, and the fixture binds one."""
     modules = " ".join(modules)
     depends = guest.check(f"cd {folder} && for m in {modules}; do modinfo -F depends $m.ko; done")
     names = sorted({name for line in depends.split() for name in line.split(",") if not name.startswith("t3_")})
     guest.check(f"""modprobe -a {' '.join(names)}
-        for m in {modules}; do insmod {folder}/$m.ko $([ $m = iw_cxgb3 ] && echo memory_windows=1) || exit; done
+        for m in {modules}; do insmod {folder}/$m.ko $([ $m = iw_cxgb3 ] && echo {parameters}) || exit; done
         ip link set lo up""", 120)
 
 
-def _start_peer(guest, device):
+def start_peer(guest, device):
     """The other end of the connections, over the in-tree modules."""
     stack.load_access([guest], stack.level("rdma").access)
     if device == "card":
