@@ -141,14 +141,14 @@ void t3_qp_id_put(struct t3_dev *dev, struct t3_qp_groups *groups, u32 id)
 
 /* --- adapter memory -------------------------------------------------------- */
 
-/* "top" is the last byte of the region. */
+/* "top" is the last byte of the region, which is valid. */
 static struct gen_pool *t3_region_pool(u32 base, u32 top, u32 granule)
 {
 	struct gen_pool *pool = gen_pool_create(ilog2(granule), -1);
 
 	if (!pool)
 		return NULL;
-	if (top <= base || gen_pool_add(pool, base, top - base + 1, -1)) {
+	if (gen_pool_add(pool, base, top - base + 1, -1)) {
 		gen_pool_destroy(pool);
 		return NULL;
 	}
@@ -194,13 +194,25 @@ void t3_rqt_free(struct t3_dev *dev, struct t3_quota *quota, u32 addr, u32 entri
 
 /* --- resources of a device ------------------------------------------------- */
 
+/*
+ * The limits come from registers of the card, which may read as anything. A pool cannot have the
+ * address 0, and the card's memory is written in units.
+ */
+static bool t3_region_valid(u32 base, u32 top)
+{
+	return base && base < top && IS_ALIGNED(base, T3_MEM_UNIT);
+}
+
 int t3_rsc_open(struct t3_dev *dev)
 {
 	const struct rdma_info *info = &dev->info;
 	u32 stags = (info->tpt_top - info->tpt_base + 1) / T3_TPT_ENTRY_BYTES;
 
 	dev->qp_group_size = t3_qps_per_doorbell_page(info->udbell_len);
-	if (!dev->qp_group_size || info->tpt_top <= info->tpt_base)
+	if (!dev->qp_group_size || stags < 2 ||
+	    !t3_region_valid(info->tpt_base, info->tpt_top) ||
+	    !t3_region_valid(info->pbl_base, info->pbl_top) ||
+	    !t3_region_valid(info->rqt_base, info->rqt_top))
 		return -ENODEV;
 	/* No group fits if all QPs share one doorbell page. */
 	if (dev->qp_group_size > (T3_MAX_ID + 1) / 2)

@@ -459,12 +459,18 @@ static void invalid_figures_of_the_nic_driver_are_refused(struct kunit *test)
 		const char *what;
 		size_t at;
 		u32 value;
-		int error;
 	} bad[] = {
-		{ "no doorbells", offsetof(struct rdma_info, udbell_len), 0, -ENODEV },
-		{ "no STags", offsetof(struct rdma_info, tpt_top), 0, -ENODEV },
-		{ "no page lists", offsetof(struct rdma_info, pbl_top), 0, -ENOMEM },
-		{ "no receive queues", offsetof(struct rdma_info, rqt_top), 0, -ENOMEM },
+		{ "no doorbells", offsetof(struct rdma_info, udbell_len), 0 },
+		{ "no STags", offsetof(struct rdma_info, tpt_top), 0 },
+		{ "no page lists", offsetof(struct rdma_info, pbl_top), 0 },
+		{ "no receive queues", offsetof(struct rdma_info, rqt_top), 0 },
+		/* Registers that read as 0, all ones, or with another bit. */
+		{ "one STag", offsetof(struct rdma_info, tpt_top), 0x1020 },
+		{ "STags at 0", offsetof(struct rdma_info, tpt_base), 0 },
+		{ "page lists at 0", offsetof(struct rdma_info, pbl_base), 0 },
+		{ "page lists between units", offsetof(struct rdma_info, pbl_base), 0x10001 },
+		{ "receive queues at 0", offsetof(struct rdma_info, rqt_base), 0 },
+		{ "receive queues at the end", offsetof(struct rdma_info, rqt_base), U32_MAX },
 	};
 	struct t3_dev *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
 	unsigned int i;
@@ -473,7 +479,7 @@ static void invalid_figures_of_the_nic_driver_are_refused(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		dev->info = small_card;
 		memcpy((u8 *)&dev->info + bad[i].at, &bad[i].value, sizeof(bad[i].value));
-		KUNIT_EXPECT_EQ_MSG(test, t3_rsc_open(dev), bad[i].error, "%s", bad[i].what);
+		KUNIT_EXPECT_EQ_MSG(test, t3_rsc_open(dev), -ENODEV, "%s", bad[i].what);
 	}
 }
 
