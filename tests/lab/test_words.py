@@ -48,7 +48,7 @@ WORDS = (
     Word("hear, hears, heard", "receive, get"),
     # A card that lies to its driver: `t3sim ctl lie`, docs/faults.md.
     Word("lie, lies, lied", "is stored, is located; of a peer: sends invalid data", allowed=tuple(
-        (path, "") for path in ("sim/card/*", "sim/vfio/control.cc", "tests/sim/nic/*", "tests/hostile_card/*", "docs/faults.md", "docs/man/t3sim.1.scd"))),
+        (path, "") for path in ("sim/card/*", "sim/vfio/control.cc", "tests/sim/nic/*", "tests/sim/vfio/program_test.cc", "tests/hostile_card/*", "docs/faults.md", "docs/man/t3sim.1.scd"))),
     Word("honest", "correct, checked"),
     Word("stranger, strangers", "peer of another implementation"),
     Word("ghost, ghosts", "the object that it is"),
