@@ -37,7 +37,7 @@ help:
 	@echo "  make bench-sim  bandwidth and latency of the card model between two guests, beside siw in the same guests"
 	@echo "  make build-cost processor seconds of a build without a compiler cache"
 	@echo "  make tidy       clang-tidy"
-	@echo "  make format     clang-format over the C++ files"
+	@echo "  make format     clang-format over the C++ files, black over the Python files"
 	@echo "  make install    modules, provider and t3sim on this machine (DESTDIR= and PREFIX= honoured)"
 	@echo "  make uninstall  removes these files again"
 	@echo "  make deb        Debian packages of each release in build/deb (SUITES='bookworm trixie forky', or ARCH=arm64; needs root)"
@@ -71,9 +71,11 @@ build: configure
 	ninja -C $(BUILD) -j$(JOBS)
 
 cxx_files = $$(git ls-files '*.cc' '*.hh')
+python_files = $$({ git ls-files '*.py'; git grep -lE '^\#!/usr/bin/python3'; } | sort -u)
 
 format: deps
 	clang-format -i $(cxx_files)
+	black -q -l 120 $(python_files)
 
 format-check: deps
 	@tools/dev/format-check

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Instructions of the card model per operation between two cards, counted by callgrind, beside those of commit 12822f9.
 
-The counts include both cards, the wire and a minimal driver on each side, from the doorbells to the end of all work (card_cost.cc). They
-are compared with bench/card.json: a count more than 3% above the recorded one for the same compiler is a failure. --record rewrites
-the file, but not the figures of 12822f9, which were counted once, with the same program and the same driver.
+The counts include both cards, the wire and a minimal driver on each side, from the doorbells to the end of all work
+(card_cost.cc). They are compared with bench/card.json: a count more than 3% above the recorded one for the same
+compiler is a failure. --record rewrites the file, but not the figures of 12822f9, which were counted once, with the
+same program and the same driver.
 """
 
 import argparse
@@ -31,8 +32,15 @@ def compiler() -> str:
 
 def cost(program: pathlib.Path, name: str) -> float:
     """Making the cards and connecting them is the same in both runs, so the difference does not include it."""
-    few, many = (int(re.search(r"Collected : (\d+)", run("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, name,
-                                                         rounds).stderr)[1]) for rounds in (ROUNDS, 3 * ROUNDS))
+    few, many = (
+        int(
+            re.search(
+                r"Collected : (\d+)",
+                run("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, name, rounds).stderr,
+            )[1]
+        )
+        for rounds in (ROUNDS, 3 * ROUNDS)
+    )
     return (many - few) / (2 * ROUNDS)
 
 
@@ -43,8 +51,10 @@ def main() -> int:
     options = parser.parse_args()
     program = options.build / "bench/card_cost"
     recorded = json.loads(RECORDED.read_text())
-    figures = [ratios.Figure(f"card.{name}.instructions", cost(program, name), recorded["at 12822f9"][name])
-               for name in run(program, "--list").stdout.split()]
+    figures = [
+        ratios.Figure(f"card.{name}.instructions", cost(program, name), recorded["at 12822f9"][name])
+        for name in run(program, "--list").stdout.split()
+    ]
     print(*figures, sep="\n")
     counts = {figure.name.split(".")[1]: round(figure.ours) for figure in figures}
     if options.record:
@@ -52,8 +62,11 @@ def main() -> int:
         return 0
     failures = []
     if recorded["compiler"] == compiler():
-        failures = [f"{name}: {count} instructions, {recorded['instructions'][name]} are recorded" for name, count in counts.items()
-                    if count > recorded["instructions"][name] * ratios.SLACK]
+        failures = [
+            f"{name}: {count} instructions, {recorded['instructions'][name]} are recorded"
+            for name, count in counts.items()
+            if count > recorded["instructions"][name] * ratios.SLACK
+        ]
     for line in failures:
         print(f"card: {line}", file=sys.stderr)
     return 1 if failures else 0

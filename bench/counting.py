@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Common code of the benchmarks of kernel modules: products for the guest, and a guest whose clock counts instructions."""
+"""Common code of the benchmarks of kernel modules: products for the guest, and a guest whose clock counts
+instructions."""
 
 import pathlib
 import sys
@@ -25,10 +26,14 @@ def products(*programs: str, modules: tuple[str, ...] = ()) -> None:
         build.sync(ROOT / "bench" / name, goal / "bench" / name, build.built)
     script = [f"cd /src/{goal.relative_to(ROOT)}", "mkdir -p bin"]
     for name in programs:
-        script.append(f"c++ -std=c++20 -O2 -Wall -Wextra -Werror -static-libstdc++ -static-libgcc -o bin/t3-{name.replace('_', '-')} "
-                      f"/src/bench/guest/{name}.cc -lrdmacm -libverbs -lpthread")
+        script.append(
+            "c++ -std=c++20 -O2 -Wall -Wextra -Werror -static-libstdc++ -static-libgcc -o"
+            f" bin/t3-{name.replace('_', '-')} /src/bench/guest/{name}.cc -lrdmacm -libverbs -lpthread"
+        )
     for name in modules:
-        script.append(f"make -C /lib/modules/{made.release}/build M=$PWD/bench/{name} modules && cp -p bench/{name}/*.ko modules/")
+        script.append(
+            f"make -C /lib/modules/{made.release}/build M=$PWD/bench/{name} modules && cp -p bench/{name}/*.ko modules/"
+        )
     build.in_build_root(made, "\n".join(script), goal / "log/bench.log")
 
 

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Cost of the provider's data path: instructions per request and per completion, counted by callgrind, against the old library's.
+"""Cost of the provider's data path: instructions per request and per completion, counted by callgrind, against the old
+library's.
 
-Counts do not depend on the load of the machine. So a change in them is a change of the code or of the compiler. They are compared
-with bench/fastpath.json: a count more than 3% above the recorded one for the same compiler is a failure, and so is a missed
-aim. --record rewrites the file, --svg draws instructions against the length of the lists.
+Counts do not depend on the load of the machine. So a change in them is a change of the code or of the compiler. They
+are compared with bench/fastpath.json: a count more than 3% above the recorded one for the same compiler is a failure,
+and so is a missed aim. --record rewrites the file, --svg draws instructions against the length of the lists.
 """
 
 import argparse
@@ -21,16 +22,27 @@ HERE = pathlib.Path(__file__).resolve().parent
 RECORDED = HERE / "fastpath.json"
 ROUNDS = 256
 SLACK = 1.03
-QUICK = [("send", 1), ("write", 16), ("recv", 1), ("poll_send", 1), ("poll_recv", 16), ("poll_empty", 1), ("wr_send", 1), ("next_recv", 16)]
+QUICK = [
+    ("send", 1),
+    ("write", 16),
+    ("recv", 1),
+    ("poll_send", 1),
+    ("poll_recv", 16),
+    ("poll_empty", 1),
+    ("wr_send", 1),
+    ("next_recv", 16),
+]
 # Aims, as shares of the instructions of the old library's single call: for one request, and for one in a list of 16.
 AIMS = {("post", 1): 0.55, ("post", 16): 0.42, ("poll", 1): 0.33, ("poll", 16): 0.25}
 EMPTY_POLL = 15
 INSIDE = {
     "post": ("cxgb3_post_send", "cxgb3_post_recv"),
     "poll": ("cxgb3_poll_cq",),
-    # Of the extended interfaces: the functions whose addresses are in the objects. They do not call one another in the counted cases.
+    # Of the extended interfaces: the functions whose addresses are in the objects. They do not call one another in the
+    # counted cases.
     "wr": ("(anonymous namespace)::wr_*",),
-    "next": tuple(f"(anonymous namespace)::{name}*" for name in ("start_poll", "next_poll", "end_poll", "read<")) + ("auto (anonymous namespace)::read<*",),
+    "next": tuple(f"(anonymous namespace)::{name}*" for name in ("start_poll", "next_poll", "end_poll", "read<"))
+    + ("auto (anonymous namespace)::read<*",),
 }
 
 
@@ -41,8 +53,19 @@ def run(*command) -> subprocess.CompletedProcess:
 def instructions(program: pathlib.Path, name: str, batch: int, kind: str, rounds: int, *options: str) -> int:
     """Instructions inside the calls of that kind."""
     toggles = [f"--toggle-collect={function}" for function in INSIDE[kind]]
-    done = run("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no", *toggles, program, "--count",
-               name, batch, rounds, *options)
+    done = run(
+        "valgrind",
+        "--tool=callgrind",
+        "--callgrind-out-file=/dev/null",
+        "--collect-atstart=no",
+        *toggles,
+        program,
+        "--count",
+        name,
+        batch,
+        rounds,
+        *options,
+    )
     return int(re.search(r"Collected : (\d+)", done.stderr)[1])
 
 
@@ -58,7 +81,9 @@ def compiler() -> str:
 
 def machine() -> str:
     model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    return f"{model[1] if model else platform.machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}, {compiler()}"
+    return (
+        f"{model[1] if model else platform.machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}, {compiler()}"
+    )
 
 
 def measure(program: pathlib.Path, quick: bool) -> dict[tuple[str, int], tuple[float, int, str]]:
@@ -76,7 +101,9 @@ def measure(program: pathlib.Path, quick: bool) -> dict[tuple[str, int], tuple[f
 
 def table(found: dict) -> None:
     batches = sorted({batch for _, batch in found})
-    print("| call | old library | " + " | ".join(f"1 in {batch}" if batch > 1 else "single" for batch in batches) + " |")
+    print(
+        "| call | old library | " + " | ".join(f"1 in {batch}" if batch > 1 else "single" for batch in batches) + " |"
+    )
     print("|---|---|" + "---|" * len(batches))
     for name in dict.fromkeys(name for name, _ in found):
         cells, ref = [], next(value[1] for key, value in found.items() if key[0] == name)
@@ -95,8 +122,11 @@ def table(found: dict) -> None:
 def barriers(counts: list) -> str:
     """The counts of fastpath_counted, which is compiled with counters."""
     passed, rung = (sorted({row[column] for row in counts}) for column in (2, 3))
-    return (f"barriers per call: {', '.join(f'{n:g}' for n in passed)}; doorbells per call: {', '.join(f'{n:g}' for n in rung)} "
-            f"(counted in {len(counts)} cases, lists of {', '.join(str(n) for n in sorted({row[1] for row in counts}))})")
+    return (
+        f"barriers per call: {', '.join(f'{n:g}' for n in passed)}; doorbells per call:"
+        f" {', '.join(f'{n:g}' for n in rung)} (counted in {len(counts)} cases, lists of"
+        f" {', '.join(str(n) for n in sorted({row[1] for row in counts}))})"
+    )
 
 
 def complaints(found: dict) -> list[str]:
@@ -117,7 +147,12 @@ def complaints(found: dict) -> list[str]:
 def chart(found: dict, file: pathlib.Path) -> None:
     """Instructions per message, posting and polling together, against the length of the lists."""
     width, height, left, top, bottom = 640, 360, 56, 28, 44
-    lines = {"SEND": ("send", "poll_send"), "WRITE": ("write", "poll_send"), "READ": ("read", "poll_read"), "receive": ("recv", "poll_recv")}
+    lines = {
+        "SEND": ("send", "poll_send"),
+        "WRITE": ("write", "poll_send"),
+        "READ": ("read", "poll_read"),
+        "receive": ("recv", "poll_recv"),
+    }
     colours = ("#1b6ca8", "#b3432b", "#3a7d44", "#7a4fa3")
     batches = sorted({batch for _, batch in found})
     highest = 450
@@ -126,18 +161,28 @@ def chart(found: dict, file: pathlib.Path) -> None:
     def y(value: float) -> float:
         return height - bottom - value * (height - top - bottom) / highest
 
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
-           f'<rect width="{width}" height="{height}" fill="white"/>',
-           f'<text x="{left}" y="16">Instructions per message, posted and polled in lists</text>']
+    out = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif"'
+            ' font-size="12">'
+        ),
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+        f'<text x="{left}" y="16">Instructions per message, posted and polled in lists</text>',
+    ]
     for value in range(0, highest + 1, 50):
-        out.append(f'<path d="M{left} {y(value):.1f}H{width - 100}" stroke="#ddd"/>'
-                   f'<text x="{left - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value}</text>')
+        out.append(
+            f'<path d="M{left} {y(value):.1f}H{width - 100}" stroke="#ddd"/>'
+            f'<text x="{left - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value}</text>'
+        )
     for batch in batches:
         out.append(f'<text x="{x[batch]:.1f}" y="{height - bottom + 18}" text-anchor="middle">{batch}</text>')
     out.append(f'<text x="{(left + width - 110) / 2}" y="{height - 8}" text-anchor="middle">requests per call</text>')
     for colour, (label, (post, poll)) in zip(colours, lines.items()):
         points = [(x[batch], y(found[post, batch][0] + found[poll, batch][0])) for batch in batches]
-        out.append(f'<polyline points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in points)}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        out.append(
+            f'<polyline points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in points)}" fill="none" stroke="{colour}"'
+            ' stroke-width="2"/>'
+        )
         old = found[post, 1][1] + found[poll, 1][1]
         out.append(f'<circle cx="{x[1]:.1f}" cy="{y(old):.1f}" r="4" fill="none" stroke="{colour}" stroke-width="2"/>')
         row = list(lines).index(label)
@@ -155,24 +200,49 @@ def main() -> int:
     options = parser.parse_args()
     program = options.build / "bench/fastpath"
     found = measure(program, options.quick)
-    counts = [(name, batch, float(passed), float(rung)) for name, batch, passed, rung in
-              (line.split() for line in run(options.build / "bench/fastpath_counted", "--barriers").stdout.splitlines())]
+    counts = [
+        (name, batch, float(passed), float(rung))
+        for name, batch, passed, rung in (
+            line.split() for line in run(options.build / "bench/fastpath_counted", "--barriers").stdout.splitlines()
+        )
+    ]
     if options.record:
-        RECORDED.write_text(json.dumps({"compiler": compiler(), "instructions": {
-            f"{name}.{batch}": round(ours, 1) for (name, batch), (ours, _, _) in found.items()}}, indent=1) + "\n")
+        RECORDED.write_text(
+            json.dumps(
+                {
+                    "compiler": compiler(),
+                    "instructions": {
+                        f"{name}.{batch}": round(ours, 1) for (name, batch), (ours, _, _) in found.items()
+                    },
+                },
+                indent=1,
+            )
+            + "\n"
+        )
     if options.svg:
         chart(found, options.svg)
     if not options.quick:
         print(f"machine: {machine()}\n\ninstructions per request and per completion\n")
         table(found)
-        single = {name: cost(program, name, 1, kind, "--single")
-                  for name, kind in (("send", "post"), ("recv", "post"), ("poll_send", "poll"), ("wr_send", "wr"), ("next_send", "next"))}
+        single = {
+            name: cost(program, name, 1, kind, "--single")
+            for name, kind in (
+                ("send", "post"),
+                ("recv", "post"),
+                ("poll_send", "poll"),
+                ("wr_send", "wr"),
+                ("next_send", "next"),
+            )
+        }
         print("\na QP and a CQ of one thread: " + ", ".join(f"{name} {value:.1f}" for name, value in single.items()))
         print(f"\n{barriers(counts)}; what a request writes into the ring, of a slot's 128 bytes:\n")
         print(run(program, "--traffic").stdout)
     failures = complaints(found)
-    failures += [f"{name}.{batch}: {passed:g} barriers and {rung:g} doorbells per call"
-                 for name, batch, passed, rung in counts if (passed, rung) != (1, 1)]
+    failures += [
+        f"{name}.{batch}: {passed:g} barriers and {rung:g} doorbells per call"
+        for name, batch, passed, rung in counts
+        if (passed, rung) != (1, 1)
+    ]
     for line in failures:
         print(f"fastpath: {line}", file=sys.stderr)
     return 1 if failures else 0

@@ -27,8 +27,8 @@ class Figure(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """Bounds of the ratio of each figure with such a name; `mean`: maximum of their geometric mean; `ours`: maximum of our own
-    cost."""
+    """Bounds of the ratio of each figure with such a name; `mean`: maximum of their geometric mean; `ours`: maximum of
+    our own cost."""
 
     names: str  # a regular expression for the whole name
     most: float | None = None
@@ -70,22 +70,39 @@ def missed(figures: list[Figure], aims: Iterable[Aim]) -> list[str]:
 
 
 def grown(figures: Iterable[Figure], file: pathlib.Path, machine: str) -> list[str]:
-    """Costs whose ratio is worse than the recorded one for such a machine. Rates are not recorded: they depend on the host."""
+    """Costs whose ratio is worse than the recorded one for such a machine. Rates are not recorded: they depend on the
+    host."""
     recorded = json.loads(file.read_text()) if file.exists() else {}
     if recorded.get("machine") != machine:
         return []
     before = recorded["ratios"]
-    return [f"{figure.name}: ratio {figure.ratio:.3f}, {before[figure.name]:.3f} is recorded"
-            for figure in figures if figure.name in before and figure.ratio > before[figure.name] * SLACK]
+    return [
+        f"{figure.name}: ratio {figure.ratio:.3f}, {before[figure.name]:.3f} is recorded"
+        for figure in figures
+        if figure.name in before and figure.ratio > before[figure.name] * SLACK
+    ]
 
 
 def record(figures: Iterable[Figure], file: pathlib.Path, machine: str) -> None:
-    file.write_text(json.dumps({"machine": machine, "ratios": {figure.name: round(figure.ratio, 3) for figure in figures}}, indent=1) + "\n")
+    file.write_text(
+        json.dumps(
+            {"machine": machine, "ratios": {figure.name: round(figure.ratio, 3) for figure in figures}}, indent=1
+        )
+        + "\n"
+    )
 
 
-def conclude(what: str, figures: list[Figure], aims: Iterable[Aim], file: pathlib.Path, machine: str, write: bool, costs: str = ".*") -> int:
-    """Prints the figures and the missed aims, and rewrites the record if `write` is set; returns an exit status. costs: names
-    of the figures that are recorded."""
+def conclude(
+    what: str,
+    figures: list[Figure],
+    aims: Iterable[Aim],
+    file: pathlib.Path,
+    machine: str,
+    write: bool,
+    costs: str = ".*",
+) -> int:
+    """Prints the figures and the missed aims, and rewrites the record if `write` is set; returns an exit status. costs:
+    names of the figures that are recorded."""
     print(*figures, sep="\n")
     recorded = [figure for figure in figures if re.fullmatch(costs, figure.name)]
     failures = missed(figures, aims)

@@ -13,46 +13,96 @@ from stages import ROOT, Stage, Tally, kunit, pytest
 
 MODEL = ("CMakeLists.txt", "tests/CMakeLists.txt", "include", "sim")
 MODULES = ("include", "kernel", "tools/kernel-headers", "tools/lab")
-ALL = ("CMakeLists.txt", "tests/CMakeLists.txt", "Makefile", "examples", "include", "kernel", "packaging", "sim", "tools", "userspace")
+ALL = (
+    "CMakeLists.txt",
+    "tests/CMakeLists.txt",
+    "Makefile",
+    "examples",
+    "include",
+    "kernel",
+    "packaging",
+    "sim",
+    "tools",
+    "userspace",
+)
 # What all system tests share. A job adds its own files.
 SYSTEM = (*ALL, "tests/layout", "tests/modules", "tests/programs", "tests/system", ":!tests/system/test_*.py")
 RACES = (*MODULES, "sim", "tests/races", "tests/modules", "tests/programs")
 
-# System tests for the debug kernel, where each takes several times as long: all ways in which connections and devices end, with the
-# in-tree modules and with ours.
+# System tests for the debug kernel, where each takes several times as long: all ways in which connections and devices
+# end, with the in-tree modules and with ours.
 ON_THE_DEBUG_KERNEL = (
-    "test_rping.py", "test_bad_cases.py", "test_life.py",
+    "test_rping.py",
+    "test_bad_cases.py",
+    "test_life.py",
     "test_connections.py::test_processes_can_be_killed_without_a_carrier",
     "test_connections.py::test_the_card_is_unbound_in_use_and_bound_again",
     "test_perftest.py::test_both_directions_at_once",
 )
 # These choose their modules themselves.
 ONCE_ON_THE_DEBUG_KERNEL = (
-    "test_debug_kernel.py", "test_kernel_users.py", "test_fuzz.py::test_fuzz_for_ten_minutes",
+    "test_debug_kernel.py",
+    "test_kernel_users.py",
+    "test_fuzz.py::test_fuzz_for_ten_minutes",
     "test_rdma_cm.py::test_C2_C3_C4_C5_C14_C16_C23_a_storm_leaves_no_objects",
 )
 
 # Tests with several threads and contexts, for the kernel that reports data races.
-ON_THE_KCSAN_KERNEL = ("test_rping.py", "test_connections.py", "test_uverbs_life.py", "test_perftest.py::test_both_directions_at_once")
+ON_THE_KCSAN_KERNEL = (
+    "test_rping.py",
+    "test_connections.py",
+    "test_uverbs_life.py",
+    "test_perftest.py::test_both_directions_at_once",
+)
 
-# The main functions of the stack, which must work with all modules that serve user space: the levels of labkit/stack.py beside "rdma".
-OVER_OUR_MODULES = ("test_rping.py", "test_connections.py", "test_perftest.py", "test_stock_tools.py", "test_bad_cases.py", "test_life.py")
+# The main functions of the stack, which must work with all modules that serve user space: the levels of labkit/stack.py
+# beside "rdma".
+OVER_OUR_MODULES = (
+    "test_rping.py",
+    "test_connections.py",
+    "test_perftest.py",
+    "test_stock_tools.py",
+    "test_bad_cases.py",
+    "test_life.py",
+)
 OUR_MODULES = ("rdma-t3cm", "rdma-t3uverbs", "rdma-t3")
 
-# What depends on the releases of the kernel, of rdma-core or of the programs, beside test_matrix.py, which has its guests of all releases itself.
+# What depends on the releases of the kernel, of rdma-core or of the programs, beside test_matrix.py, which has its
+# guests of all releases itself.
 ON_EVERY_RELEASE = ("test_roce.py", "test_bond.py", "test_programs.py", "test_isolation.py")
 OTHER_RELEASES = ("trixie", "forky")
 
 # With both guests of arm64; test_arm64.py chooses its guests itself.
-ON_ARM64 = ("test_rping.py", "test_verbs.py", "test_connections.py", "test_stock_tools.py", "test_bad_cases.py", "test_life.py", "test_perftest.py::test_sizes")
-# These choose their modules themselves: all faults of the card, the removal of a card in use, under each of our modules, and siw as the peer.
-ONCE_ON_ARM64 = ("test_faults.py", "test_uverbs_life.py::test_D9_D10_device_removal_with_an_open_file",
-                 "test_uverbs_life.py::test_D8_device_removal_during_mmap_and_munmap", "test_rdma_cm.py::test_C17_C24_device_removal_and_return", "test_siw.py")
+ON_ARM64 = (
+    "test_rping.py",
+    "test_verbs.py",
+    "test_connections.py",
+    "test_stock_tools.py",
+    "test_bad_cases.py",
+    "test_life.py",
+    "test_perftest.py::test_sizes",
+)
+# These choose their modules themselves: all faults of the card, the removal of a card in use, under each of our
+# modules, and siw as the peer.
+ONCE_ON_ARM64 = (
+    "test_faults.py",
+    "test_uverbs_life.py::test_D9_D10_device_removal_with_an_open_file",
+    "test_uverbs_life.py::test_D8_device_removal_during_mmap_and_munmap",
+    "test_rdma_cm.py::test_C17_C24_device_removal_and_return",
+    "test_siw.py",
+)
 
 # With cards behind an IOMMU: guests and stack. The ordinary run has Debian 12 with the in-tree modules.
-WITH_AN_IOMMU = (("bookworm", "rdma-t3"), ("trixie", "rdma-t3"), ("forky", "rdma-t3"), ("trixie-arm64", "rdma"), ("trixie-arm64", "rdma-t3"))
+WITH_AN_IOMMU = (
+    ("bookworm", "rdma-t3"),
+    ("trixie", "rdma-t3"),
+    ("forky", "rdma-t3"),
+    ("trixie-arm64", "rdma"),
+    ("trixie-arm64", "rdma-t3"),
+)
 
-# What maps its memory for each request, for guests in which the card reaches bounce buffers only. One test needs a stream of a program.
+# What maps its memory for each request, for guests in which the card reaches bounce buffers only. One test needs a
+# stream of a program.
 WITH_BOUNCED_DMA = ("test_nic.py", "test_applications.py::test_nfs_of_a_host_with_a_card")
 
 FUZZ_SECONDS = 3600
@@ -71,8 +121,11 @@ class Job(NamedTuple):
         return self.stage.name
 
     def _git(self, *command):
-        return "".join(subprocess.run(["git", *command, "--", *paths], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-                       for paths in (self.inputs, self.own) if paths)
+        return "".join(
+            subprocess.run(["git", *command, "--", *paths], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+            for paths in (self.inputs, self.own)
+            if paths
+        )
 
     def changed(self):
         """The inputs that differ from the commit."""
@@ -91,7 +144,7 @@ class Evidence:
 
 `make test-long` writes this file: the last run of each of its jobs. A job runs again when its inputs, files of the tree, have changed since then,
 or when a test failed. *Inputs* is a digest of them.
-"""
+"""  # noqa: E501
 
     def __init__(self, path):
         self._path = path
@@ -99,7 +152,9 @@ or when a test failed. *Inputs* is a digest of them.
 
     def _read(self):
         text = self._path.read_text() if self._path.exists() else ""
-        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+        rows = [
+            [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")
+        ]
         return {row[0]: dict(zip(self.COLUMNS, row)) for row in rows[2:]}
 
     def is_current(self, job):
@@ -110,9 +165,21 @@ or when a test failed. *Inputs* is a digest of them.
         """The line of a job that has run; false if its inputs are in no commit."""
         if job.changed():
             return False
-        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
-        row = (job.name, commit, datetime.date.today().isoformat(), machine(), f"{seconds:.0f}", tally.passed, len(tally.failures), tally.skipped, job.seed,
-               job.digest())
+        commit = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout.strip()
+        row = (
+            job.name,
+            commit,
+            datetime.date.today().isoformat(),
+            machine(),
+            f"{seconds:.0f}",
+            tally.passed,
+            len(tally.failures),
+            tally.skipped,
+            job.seed,
+            job.digest(),
+        )
         self.lines = self._read()  # another run may have added lines meanwhile
         self.lines[job.name] = dict(zip(self.COLUMNS, map(str, row)))
         self._write()
@@ -129,22 +196,32 @@ def machine():
 
 
 def races(results):
-    """All pairs on User Mode Linux, samples on a card and on rxe, and samples with two CPUs and preemption on the debug kernels of two releases."""
+    """All pairs on User Mode Linux, samples on a card and on rxe, and samples with two CPUs and preemption on the debug
+    kernels of two releases."""
     seed = time.strftime("%j")  # another choice each day
-    for name, options in {"races": ["--kernel", "uml"],
-                          "races-card": ["--card", "--kernel", "uml", "--sample", "1000"],
-                          "races-rxe": ["--rxe", "--kernel", "uml", "--sample", "1000"],
-                          "races-debug": ["--kernel", "debug", "--sample", "1000"],
-                          "races-forky": ["--suite", "forky", "--kernel", "debug", "--sample", "1000"]}.items():
+    for name, options in {
+        "races": ["--kernel", "uml"],
+        "races-card": ["--card", "--kernel", "uml", "--sample", "1000"],
+        "races-rxe": ["--rxe", "--kernel", "uml", "--sample", "1000"],
+        "races-debug": ["--kernel", "debug", "--sample", "1000"],
+        "races-forky": ["--suite", "forky", "--kernel", "debug", "--sample", "1000"],
+    }.items():
         junit = results / f"{name}.xml"
-        stage = Stage(name, ["tests/races/run", "--junit", junit, "--jobs", str(min(2, os.cpu_count() or 1)), "--seed", seed, *options], junit, 43200)
+        stage = Stage(
+            name,
+            ["tests/races/run", "--junit", junit, "--jobs", str(min(2, os.cpu_count() or 1)), "--seed", seed, *options],
+            junit,
+            43200,
+        )
         yield Job(stage, RACES, seed=seed)
 
 
 def system(name, tests, results, *options, timeout=7200):
     """System tests of some files, in pytests of their own."""
     files = tuple(f"tests/system/{test.partition('::')[0]}" for test in tests)
-    return Job(pytest(name, [f"tests/system/{test}" for test in tests], results, *options, timeout=timeout), SYSTEM, files)
+    return Job(
+        pytest(name, [f"tests/system/{test}" for test in tests], results, *options, timeout=timeout), SYSTEM, files
+    )
 
 
 def jobs(build, captures):
@@ -152,7 +229,11 @@ def jobs(build, captures):
     results = build / "long"
     for target in ("card", "tcp", "vfio", "vhost"):
         command = ["tests/fuzz/run", "--build", build / "fuzz", "--seconds", str(FUZZ_SECONDS), target]
-        yield Job(Stage(f"fuzz-{target}", command, timeout=2 * FUZZ_SECONDS), (*MODEL, "tests/fuzz", "tests/sim/hostile"), seed="1")
+        yield Job(
+            Stage(f"fuzz-{target}", command, timeout=2 * FUZZ_SECONDS),
+            (*MODEL, "tests/fuzz", "tests/sim/hostile"),
+            seed="1",
+        )
     for who in ("guest", "client"):
         seed = str(int(time.time()))
         command = ["tests/sim/hostile/run", "--build", build, "--seconds", str(FUZZ_SECONDS), "--seed", seed, who]
@@ -161,8 +242,14 @@ def jobs(build, captures):
     command = ["tests/hostile_card/run", "--seconds", str(FUZZ_SECONDS), "--seed", seed, "--junit", junit]
     yield Job(Stage("hostile-card", command, junit, 2 * FUZZ_SECONDS), (*RACES, "tests/hostile_card"), seed=seed)
     folder = build / "big-endian"
-    yield Job(Stage("big-endian", ["tests/big-endian/run", folder], folder / "ctest.xml"), (*ALL, "tests/unit", "tests/big-endian"))
-    yield Job(Stage("model", ["tests/model/check-long", build / "tests/model/cm_table", build / "tests/model/long"]), ("kernel/rdma_cm", "tests/model"))
+    yield Job(
+        Stage("big-endian", ["tests/big-endian/run", folder], folder / "ctest.xml"),
+        (*ALL, "tests/unit", "tests/big-endian"),
+    )
+    yield Job(
+        Stage("model", ["tests/model/check-long", build / "tests/model/cm_table", build / "tests/model/long"]),
+        ("kernel/rdma_cm", "tests/model"),
+    )
     # Building these kernels takes too long for `test`.
     for kind in ("base", "debug", "kcsan"):
         yield Job(kunit(kind, results), (*MODULES, "tests/kunit"))
@@ -183,9 +270,15 @@ def jobs(build, captures):
         yield system(f"once-{suite}", ONCE_ON_ARM64, results, "--long", f"--suite={suite}", timeout=14400)
     for suite, level in WITH_AN_IOMMU:
         yield system(f"iommu-{suite}-{level}", ["test_iommu.py"], results, f"--suite={suite}", f"--load={level}")
-    yield system("swiotlb", WITH_BOUNCED_DMA, results, "--long", "--append=swiotlb=force", "-k", "not beside_a_stream_of_writes")
-    for name, tests, load in (("debug", ON_THE_DEBUG_KERNEL, "rdma"), ("debug-t3", ON_THE_DEBUG_KERNEL, "rdma-t3"),
-                              ("kcsan-t3", ON_THE_KCSAN_KERNEL, "rdma-t3"), ("debug-once", ONCE_ON_THE_DEBUG_KERNEL, "rdma")):
+    yield system(
+        "swiotlb", WITH_BOUNCED_DMA, results, "--long", "--append=swiotlb=force", "-k", "not beside_a_stream_of_writes"
+    )
+    for name, tests, load in (
+        ("debug", ON_THE_DEBUG_KERNEL, "rdma"),
+        ("debug-t3", ON_THE_DEBUG_KERNEL, "rdma-t3"),
+        ("kcsan-t3", ON_THE_KCSAN_KERNEL, "rdma-t3"),
+        ("debug-once", ONCE_ON_THE_DEBUG_KERNEL, "rdma"),
+    ):
         yield system(name, tests, results, f"--kernel={name.split('-')[0]}", f"--load={load}")
 
 
@@ -203,7 +296,8 @@ def listed(all_jobs, evidence):
 
 
 def run(all_jobs, evidence, names, tally):
-    """Runs the named jobs, or without names those that are not current. After each one its line is in the file, so an interrupted run continues."""
+    """Runs the named jobs, or without names those that are not current. After each one its line is in the file, so an
+    interrupted run continues."""
     for job in all_jobs:
         if names and job.name not in names:
             continue
@@ -213,5 +307,8 @@ def run(all_jobs, evidence, names, tally):
         own = Tally()
         job.stage.run(own)
         if not evidence.add(job, own, own.stages[-1][2]):
-            print(f"== {job.name}: no line in docs/evidence.md, since its inputs are in no commit:\n{job.changed()}", end="")
+            print(
+                f"== {job.name}: no line in docs/evidence.md, since its inputs are in no commit:\n{job.changed()}",
+                end="",
+            )
         tally.add(own)

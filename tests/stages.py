@@ -58,7 +58,7 @@ class Tally:
             yield f"{name:<24} {verdict:<8} {seconds:>7.0f}"
         yield f"{'all':<24} {'':<8} {sum(stage[2] for stage in self.stages):>7.0f}"
         yield "the slowest tests:"
-        for name in sorted(self.seconds, key=self.seconds.get, reverse=True)[:self.SLOWEST]:
+        for name in sorted(self.seconds, key=self.seconds.get, reverse=True)[: self.SLOWEST]:
             yield f"{self.seconds[name]:>7.1f} s  {name}"
 
     def forgive(self, known, second):
@@ -98,8 +98,15 @@ class Stage:
             self.junit.unlink(missing_ok=True)
             self.junit.parent.mkdir(parents=True, exist_ok=True)
         try:
-            return subprocess.run(command, cwd=ROOT, env=self.environment, timeout=self.timeout, check=False,
-                                  stdout=output, stderr=output and subprocess.STDOUT).returncode
+            return subprocess.run(
+                command,
+                cwd=ROOT,
+                env=self.environment,
+                timeout=self.timeout,
+                check=False,
+                stdout=output,
+                stderr=output and subprocess.STDOUT,
+            ).returncode
         except subprocess.TimeoutExpired:
             return f"no end after {self.timeout} s"
 
@@ -121,7 +128,10 @@ class Stage:
         print(f"== {self.name}: failed tests again", flush=True)
         self._execute(self.again)
         second = Tally()
-        if second.add_junit(self.name, self.junit) and second.passed + len(second.failures) == len(tally.failures) - known:
+        if (
+            second.add_junit(self.name, self.junit)
+            and second.passed + len(second.failures) == len(tally.failures) - known
+        ):
             tally.forgive(known, second)
 
 
@@ -132,9 +142,14 @@ class FilesOfTests(Stage):
     NO_TESTS = 5  # pytest's status if all tests of the file are left out
 
     def __init__(self, name, folder, results, *options, timeout=1800):
-        files = sorted((ROOT / folder).glob("test_*.py"), key=lambda file: -file.stat().st_size)  # long ones do not start last
+        files = sorted(
+            (ROOT / folder).glob("test_*.py"), key=lambda file: -file.stat().st_size
+        )  # long ones do not start last
         super().__init__(name, ["pytest", folder, *options], timeout=timeout)
-        self.files = [pytest(name, str(file.relative_to(ROOT)), results, *options, timeout=timeout, part=f"{name}/{file.stem}") for file in files]
+        self.files = [
+            pytest(name, str(file.relative_to(ROOT)), results, *options, timeout=timeout, part=f"{name}/{file.stem}")
+            for file in files
+        ]
 
     def _run(self, tally):
         with concurrent.futures.ThreadPoolExecutor(self.AT_A_TIME) as pool:
@@ -157,7 +172,17 @@ def pytest(name, tests, results, *options, timeout=1800, part=None):
     results = results / (part or name)
     junit = results.with_suffix(".xml")
     tests = [tests] if isinstance(tests, str) else tests
-    command = ["/usr/bin/python3", "-m", "pytest", "-q", "-o", f"cache_dir={results}.cache", f"--junitxml={junit}", *options, *tests]
+    command = [
+        "/usr/bin/python3",
+        "-m",
+        "pytest",
+        "-q",
+        "-o",
+        f"cache_dir={results}.cache",
+        f"--junitxml={junit}",
+        *options,
+        *tests,
+    ]
     again = [*command, "--last-failed", "--last-failed-no-failures=none"]
     return Stage(name, command, junit, timeout, again, {"T3LAB_AREA": part} if part else None)
 

@@ -9,11 +9,22 @@ import pytest
 from labkit import paths
 
 # The folder of each tool.
-FOLDERS = {"ofedctrl": "build/tools", "t3info": "build/tools", "t3doctor": "build/tools", "t3accept": "build/tools", "ofed-check": "build/tools", "ofed-env": "userspace/aix",
-           "t3sim": "build/sim/vfio", "t3lab": "tools/lab"}
+FOLDERS = {
+    "ofedctrl": "build/tools",
+    "t3info": "build/tools",
+    "t3doctor": "build/tools",
+    "t3accept": "build/tools",
+    "ofed-check": "build/tools",
+    "ofed-env": "userspace/aix",
+    "t3sim": "build/sim/vfio",
+    "t3lab": "tools/lab",
+}
 TOOLS = tuple(FOLDERS)
 # Commands with options of their own.
-COMMANDS = {"t3sim": ("trace", "ctl"), "t3lab": ("up", "run", "shell", "exec", "logs", "down", "image", "build", "check-wire", "cache")}
+COMMANDS = {
+    "t3sim": ("trace", "ctl"),
+    "t3lab": ("up", "run", "shell", "exec", "logs", "down", "image", "build", "check-wire", "cache"),
+}
 
 
 def program(tool):

@@ -9,7 +9,11 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 
 def named_tests(cell):
     """Files and tests that a cell of a table names, as (path below tests/, name or None)."""
-    return [(path, name or None) for path, name in re.findall(r"`([\w/]+\.(?:py|cc|c))(?:::([\w.]+))?`", cell) if "/" in path]
+    return [
+        (path, name or None)
+        for path, name in re.findall(r"`([\w/]+\.(?:py|cc|c))(?:::([\w.]+))?`", cell)
+        if "/" in path
+    ]
 
 
 def source_of(path, name):
@@ -17,7 +21,7 @@ def source_of(path, name):
     lines = path.read_text().splitlines()
     if path.suffix == ".py":
         head = re.compile(rf"def {name}\(")
-        part = re.compile(r"\s*(#|@|pytest\.param|\]\))")  # decorators may have several lines
+        part = re.compile(r".*\S")  # up to an empty line: decorators may have several lines
     else:
         suite, case = name.split(".")
         head = re.compile(rf"TEST(_F|_P)?\({suite}, {case}\)")
@@ -30,7 +34,9 @@ def source_of(path, name):
     start = first
     while start and part.match(lines[start - 1]):
         start -= 1
-    end = next((n for n in range(first + 1, len(lines)) if re.match(r"(def|class|@|#|TEST|//|\}$)", lines[n])), len(lines))
+    end = next(
+        (n for n in range(first + 1, len(lines)) if re.match(r"(def|class|@|#|TEST|//|\}$)", lines[n])), len(lines)
+    )
     return "\n".join(lines[start:end])
 
 

@@ -27,7 +27,9 @@ def agent(tmp_path):
     assert link.connect(str(tmp_path / "sock"))
     far, _ = listener.accept()
     search = [str(paths.GUEST_FILES), str(pathlib.Path(channel.__file__).parent)]
-    process = subprocess.Popen([sys.executable, "-S", "-c", START.format(path=search, fd=far.fileno())], pass_fds=[far.fileno()])
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-c", START.format(path=search, fd=far.fileno())], pass_fds=[far.fileno()]
+    )
     far.close()
     assert link.wait_ready(10)
     link.process = process
@@ -43,12 +45,15 @@ def run(link, command, stdin=b"", timeout=10):
     return handle.wait(timeout)
 
 
-@pytest.mark.parametrize("command, rc, stdout, stderr", [
-    ("echo out; echo err >&2; exit 3", 3, "out\n", "err\n"),
-    (["echo", "one word", "$HOME"], 0, "one word $HOME\n", ""),
-    ("kill -9 $$", -9, "", ""),
-    ("cat", 0, "", ""),
-])
+@pytest.mark.parametrize(
+    "command, rc, stdout, stderr",
+    [
+        ("echo out; echo err >&2; exit 3", 3, "out\n", "err\n"),
+        (["echo", "one word", "$HOME"], 0, "one word $HOME\n", ""),
+        ("kill -9 $$", -9, "", ""),
+        ("cat", 0, "", ""),
+    ],
+)
 def test_a_command_gives_status_and_both_streams(agent, command, rc, stdout, stderr):
     assert run(agent, command) == (rc, stdout, stderr)
 

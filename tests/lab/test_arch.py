@@ -12,7 +12,10 @@ CROSS = [name for name, target in arch.ARCHITECTURES.items() if target.cross]
 
 
 def test_a_name_of_an_image_is_a_release_with_an_architecture():
-    assert arch.image_name("forky", "amd64") == "forky" and arch.of_image("trixie-backports") == ("trixie-backports", arch.ARCHITECTURES["amd64"])
+    assert arch.image_name("forky", "amd64") == "forky" and arch.of_image("trixie-backports") == (
+        "trixie-backports",
+        arch.ARCHITECTURES["amd64"],
+    )
     for name in CROSS:
         assert arch.of_image(arch.image_name("bookworm", name)) == ("trixie", arch.ARCHITECTURES[name])
     assert set(image.NAMES) == {*image.SUITES, "trixie-arm64", "trixie-arm64-16k"}
@@ -22,10 +25,22 @@ def test_a_name_of_an_image_is_a_release_with_an_architecture():
 def test_packages_of_another_architecture_are_those_of_the_host_with_its_libraries(name):
     target = arch.ARCHITECTURES[name]
     packages = image.build_packages(target)
-    assert {"gcc-aarch64-linux-gnu", "g++-aarch64-linux-gnu", "libibverbs-dev:arm64", "librdmacm-dev:arm64", "busybox-static:arm64"} <= set(packages)
-    libraries = {package.removesuffix(":arm64") for package in packages if package.startswith("lib") and package.endswith("-dev:arm64")}
+    assert {
+        "gcc-aarch64-linux-gnu",
+        "g++-aarch64-linux-gnu",
+        "libibverbs-dev:arm64",
+        "librdmacm-dev:arm64",
+        "busybox-static:arm64",
+    } <= set(packages)
+    libraries = {
+        package.removesuffix(":arm64")
+        for package in packages
+        if package.startswith("lib") and package.endswith("-dev:arm64")
+    }
     headers_only = {"libcli11-dev"}
-    assert libraries | headers_only == {package for package in image.build_packages() if package.startswith("lib") and package.endswith("-dev")} - {"libelf-dev"}
+    assert libraries | headers_only == {
+        package for package in image.build_packages() if package.startswith("lib") and package.endswith("-dev")
+    } - {"libelf-dev"}
 
 
 def test_images_of_the_host_do_not_depend_on_other_architectures():
@@ -33,24 +48,43 @@ def test_images_of_the_host_do_not_depend_on_other_architectures():
     assert qemu.recipe()["package"] == "qemu-system-x86"
 
 
-@pytest.mark.parametrize("name, first, words", [
-    ("bookworm", "q35", ("console=ttyS0", "tsc=reliable")), ("trixie-arm64", "virt,gic-version=3", ("console=ttyAMA0", "watchdog_thresh=60")),
-])
+@pytest.mark.parametrize(
+    "name, first, words",
+    [
+        ("bookworm", "q35", ("console=ttyS0", "tsc=reliable")),
+        ("trixie-arm64", "virt,gic-version=3", ("console=ttyAMA0", "watchdog_thresh=60")),
+    ],
+)
 def test_a_guest_has_the_machine_of_its_image(tmp_path, name, first, words):
     made = guest.Guest(0, image.Image(name, tmp_path, "6.12", ()), guest.Machine(), tmp_path, tmp_path, tmp_path, [])
     arguments = made._arguments()
     assert arguments[:2] == ["-M", first]
     line = arguments[arguments.index("-append") + 1].split()
     # The last one counts.
-    assert set(words) <= {*[word for word in line if "=" not in word], *{word.partition("=")[0]: word for word in line}.values()}
+    assert set(words) <= {
+        *[word for word in line if "=" not in word],
+        *{word.partition("=")[0]: word for word in line}.values(),
+    }
     assert f"local,path={paths.guest_build(name)},mount_tag=t3" in " ".join(arguments)
 
 
-@pytest.mark.parametrize("name, device, word", [
-    ("bookworm", "intel-iommu,caching-mode=on", "intel_iommu=on"), ("trixie-arm64", "virtio-iommu-pci", "iommu.strict=1"),
-])
+@pytest.mark.parametrize(
+    "name, device, word",
+    [
+        ("bookworm", "intel-iommu,caching-mode=on", "intel_iommu=on"),
+        ("trixie-arm64", "virtio-iommu-pci", "iommu.strict=1"),
+    ],
+)
 def test_an_iommu_is_there_before_the_cards(tmp_path, name, device, word):
-    made = guest.Guest(0, image.Image(name, tmp_path, "6.1", ()), guest.Machine(iommu=True), tmp_path, tmp_path, tmp_path, [tmp_path / "card"])
+    made = guest.Guest(
+        0,
+        image.Image(name, tmp_path, "6.1", ()),
+        guest.Machine(iommu=True),
+        tmp_path,
+        tmp_path,
+        tmp_path,
+        [tmp_path / "card"],
+    )
     arguments = made._arguments()
     devices = [arguments[at + 1] for at, text in enumerate(arguments) if text == "-device"]
     assert devices[0] == device and any("vfio-user-pci" in text for text in devices)
@@ -73,10 +107,17 @@ def test_an_architecture_without_a_kernel_of_debian_has_one_of_the_project(monke
     """Its guests are those of the architecture with the same programs; only the kernel and its modules differ."""
     (tmp_path / "image.json").write_text('{"release": "6.12-debian", "boot_modules": ["virtio_blk.ko"]}')
     monkeypatch.setattr(image.cache, "entry", lambda name, *_: tmp_path)
-    monkeypatch.setattr(image.kernel, "get", lambda *asked: kernel.Kernel(kernel.kind(asked[0]), tmp_path / asked[1], "6.12-ours"))
+    monkeypatch.setattr(
+        image.kernel, "get", lambda *asked: kernel.Kernel(kernel.kind(asked[0]), tmp_path / asked[1], "6.12-ours")
+    )
     theirs, ours = image.get("trixie-arm64"), image.get("trixie-arm64-64k")
     assert (ours.suite, ours.build_root, ours.products) == (theirs.suite, theirs.build_root, theirs.products)
-    assert (theirs.release, theirs.kernel_file.name, ours.release, ours.kernel_file) == ("6.12-debian", "vmlinux", "6.12-ours", tmp_path / "trixie/Image")
+    assert (theirs.release, theirs.kernel_file.name, ours.release, ours.kernel_file) == (
+        "6.12-debian",
+        "vmlinux",
+        "6.12-ours",
+        tmp_path / "trixie/Image",
+    )
     assert ours.disks[1] == tmp_path / "trixie/modules.squashfs" and not ours.boot_modules
     assert build.modules_folder(ours) == ours.products / "kernels/arm64-64k"
     with pytest.raises(errors.UsageError, match="no kernel of the project is built for trixie-arm64-64k"):
@@ -92,6 +133,16 @@ def test_a_root_that_was_only_unpacked_is_finished(tmp_path):
     for kind in ("passwd", "group"):
         (tmp_path / f"usr/share/base-passwd/{kind}.master").write_text("root:*:0:0:root:/root:/bin/bash\n")
     subprocess.run([paths.GUEST_FILES / "finish-root", tmp_path], check=True)
-    links = {path.relative_to(tmp_path).as_posix(): path.readlink().as_posix() for path in tmp_path.rglob("*") if path.is_symlink()}
-    assert links == {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "usr/bin/awk": "mawk", "usr/bin/sh": "dash"}
+    links = {
+        path.relative_to(tmp_path).as_posix(): path.readlink().as_posix()
+        for path in tmp_path.rglob("*")
+        if path.is_symlink()
+    }
+    assert links == {
+        "bin": "usr/bin",
+        "sbin": "usr/sbin",
+        "lib": "usr/lib",
+        "usr/bin/awk": "mawk",
+        "usr/bin/sh": "dash",
+    }
     assert "root:" in (tmp_path / "etc/passwd").read_text() and (tmp_path / "dev").is_dir()

@@ -50,8 +50,8 @@ def test_sync_does_not_copy_products(tmp_path):
 # D15
 @pytest.mark.parametrize("module", ["iw_cxgb3", "rdma_cm", "uverbs"])
 def test_modules_wait_for_their_rcu_callbacks(module):
-    """A module waits at unloading for RCU to call its functions. Memory that kfree_rcu() frees needs no code of the module, unless it is of
-    a cache that the module destroys."""
+    """A module waits at unloading for RCU to call its functions. Memory that kfree_rcu() frees needs no code of the
+    module, unless it is of a cache that the module destroys."""
     text = "\n".join(path.read_text() for path in sorted((paths.REPO / "kernel" / module).glob("*.[ch]")))
     left_to_rcu = re.findall(r"\b(?:call_s?rcu\w*|queue_rcu_work|kmem_cache_destroy)\(", text)
     ends = re.findall(r"^static void __exit \w+\(void\)\n\{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
@@ -62,6 +62,9 @@ def test_modules_wait_for_their_rcu_callbacks(module):
 def test_the_dispatcher_refuses_a_32_bit_kernel():
     """Its code divides 64-bit numbers, which does not link there, so Kbuild refuses."""
     for options, refused in ((), True), (("-DCONFIG_64BIT",), False):
-        done = subprocess.run(["cc", "-E", "-nostdinc", "-x", "c", *options, paths.REPO / "kernel/uverbs/table.h"],
-                              capture_output=True, text=True)
+        done = subprocess.run(
+            ["cc", "-E", "-nostdinc", "-x", "c", *options, paths.REPO / "kernel/uverbs/table.h"],
+            capture_output=True,
+            text=True,
+        )
         assert ("needs a kernel of 64 bits" in done.stderr) == refused, done.stderr

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""docs/card-model.md: each row names a known party that confirms it and existing tests. The guesses of docs/hw are those of the code."""
+"""docs/card-model.md: each row names a known party that confirms it and existing tests. The guesses of docs/hw are
+those of the code."""
 
 import pathlib
 import re
@@ -42,7 +43,8 @@ def test_row_names_its_source_a_known_party_and_tests_that_exist(row):
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row[0][:40])
 def test_a_driver_or_a_peer_confirms_in_a_test_that_runs_it(row):
-    """A NIC driver or siw runs in guests only, tshark reads captures of guests or of the TAP, a Linux socket is in either."""
+    """A NIC driver or siw runs in guests only, tshark reads captures of guests or of the TAP, a Linux socket is in
+    either."""
     _, _, parties, tests = row
     paths = {path for path, _ in named_tests(tests)}
     if {"cxgb3.ko", "siw"} & set(parties.split(", ")):

@@ -43,18 +43,28 @@ def test_equal_declarations_are_not_listed(check, monkeypatch, capsys, tmp_path)
 
 def test_changed_prototypes_and_members_that_are_used_are_listed(check, monkeypatch, capsys, tmp_path):
     replace = [("int used", "unsigned int used"), ("callback)(int)", "callback)(long)"), ("int unused", "long unused")]
-    shown = differences(check, monkeypatch, capsys, compiled(tmp_path, "a"), compiled(tmp_path, "b", argument="char", replace=replace))
+    shown = differences(
+        check, monkeypatch, capsys, compiled(tmp_path, "a"), compiled(tmp_path, "b", argument="char", replace=replace)
+    )
     assert shown == [
         "check-newest: 3 declarations differ from old:",
-        "  called", "    int called(struct kept *, long int);", "    int called(struct kept *, char);",
-        "  kept.callback", "    void (*callback)(int)", "    void (*callback)(long int)",
-        "  kept.used", "    int used", "    unsigned int used"]
+        "  called",
+        "    int called(struct kept *, long int);",
+        "    int called(struct kept *, char);",
+        "  kept.callback",
+        "    void (*callback)(int)",
+        "    void (*callback)(long int)",
+        "  kept.used",
+        "    int used",
+        "    unsigned int used",
+    ]
 
 
 def test_a_member_that_is_gone_is_listed_if_its_structure_exists(check, monkeypatch, capsys, tmp_path):
     replace = [("int used; ", "")]
-    assert differences(check, monkeypatch, capsys, compiled(tmp_path, "a"), compiled(tmp_path, "b", replace=replace)) == [
-        "check-newest: 1 declarations differ from old:", "  kept.used", "    int used", "    none"]
+    assert differences(
+        check, monkeypatch, capsys, compiled(tmp_path, "a"), compiled(tmp_path, "b", replace=replace)
+    ) == ["check-newest: 1 declarations differ from old:", "  kept.used", "    int used", "    none"]
 
 
 def test_functions_that_are_not_exported_any_more_are_listed(check, monkeypatch, capsys, tmp_path):
@@ -68,7 +78,10 @@ def test_functions_that_are_not_exported_any_more_are_listed(check, monkeypatch,
     module = compiled(tmp_path, "a")
     monkeypatch.setattr(check, "built", lambda _suite, _module: module)
     check.list_vanished("new", "old")
-    assert capsys.readouterr().out.splitlines() == ["check-newest: 1 symbols of old are not exported:", "  called (t3_rdma_cm)"]
+    assert capsys.readouterr().out.splitlines() == [
+        "check-newest: 1 symbols of old are not exported:",
+        "  called (t3_rdma_cm)",
+    ]
 
 
 def test_the_newest_suite_is_found_by_debians_order_of_versions(check, monkeypatch):
@@ -83,7 +96,9 @@ def test_the_newest_suite_is_found_by_debians_order_of_versions(check, monkeypat
 def test_a_cached_root_with_an_earlier_kernel_is_made_again(check, monkeypatch, tmp_path):
     releases = ["7.3.3-amd64", "7.3.4-amd64"]
     removed = []
-    monkeypatch.setattr(check, "packages", lambda _suite: {check.HEADERS: {"Depends": "linux-headers-7.3.4-amd64 (= 7.3.4-1~bpo13+1)"}})
+    monkeypatch.setattr(
+        check, "packages", lambda _suite: {check.HEADERS: {"Depends": "linux-headers-7.3.4-amd64 (= 7.3.4-1~bpo13+1)"}}
+    )
     monkeypatch.setattr(check, "headers_root", lambda _suite: (tmp_path, releases.pop(0)))
     monkeypatch.setattr(check.cache, "remove_tree", removed.append)
     assert (check.release_of("sid"), removed) == ("7.3.4-amd64", [tmp_path])

@@ -24,9 +24,11 @@ def check(tmp_path):
 
     def run(status_of_b):
         compare = tmp_path / "check-btf"
-        compare.write_text(f'#!/bin/sh\ncase $1 in */b.ko) exit {status_of_b};; esac\n')
+        compare.write_text(f"#!/bin/sh\ncase $1 in */b.ko) exit {status_of_b};; esac\n")
         compare.chmod(0o755)
-        return subprocess.run([tmp_path / "check-layout", "kernel"], cwd=tmp_path, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [tmp_path / "check-layout", "kernel"], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
 
     return run
 
@@ -49,7 +51,9 @@ def acceptable(release, folder):
     (folder / "Makefile").touch()
     options = ("CHELSIO_T3", "INFINIBAND", "INFINIBAND_ADDR_TRANS")
     (folder / "include/generated/autoconf.h").write_text("".join(f"#define CONFIG_{option} 1\n" for option in options))
-    return not subprocess.run([paths.REPO / "packaging/dkms/check-kernel", release, folder], capture_output=True, check=False).returncode
+    return not subprocess.run(
+        [paths.REPO / "packaging/dkms/check-kernel", release, folder], capture_output=True, check=False
+    ).returncode
 
 
 def test_dkms_tries_the_kernels_that_check_kernel_accepts(tmp_path):
@@ -82,8 +86,13 @@ def test_btf_of_an_arm64_kernel(pack):
     assert check_btf.arm64_btf(pack(image)) == BTF
 
 
-UNREADABLE = {"without BTF": arm64_kernel(b"code" * 9), "another format": b"MZ\0\0zimg" + bytes(99), "a header at its end": arm64_kernel(BTF[:14]),
-              "without strings": arm64_kernel(BTF[:20] + bytes(4) + BTF[24:]), "cut off": gzip.compress(arm64_kernel(BTF))[:40]}
+UNREADABLE = {
+    "without BTF": arm64_kernel(b"code" * 9),
+    "another format": b"MZ\0\0zimg" + bytes(99),
+    "a header at its end": arm64_kernel(BTF[:14]),
+    "without strings": arm64_kernel(BTF[:20] + bytes(4) + BTF[24:]),
+    "cut off": gzip.compress(arm64_kernel(BTF))[:40],
+}
 
 
 @pytest.mark.parametrize("image", UNREADABLE.values(), ids=UNREADABLE)
@@ -92,26 +101,46 @@ def test_a_kernel_that_cannot_be_unpacked_is_not_compared(image, tmp_path, monke
     (tmp_path / "vmlinuz").write_bytes(image)
     (tmp_path / "iw_cxgb3.ko").touch()
     real = subprocess.run
-    monkeypatch.setattr(subprocess, "run", lambda command, **more: real(["echo", "6.12.0-arm64"] if command[0] == "modinfo" else ["true"], **more))
-    monkeypatch.setattr(sys, "argv", ["check-btf", str(tmp_path / "iw_cxgb3.ko"), "--theirs", "/dev/null", "--base", str(tmp_path / "vmlinuz")])
+    monkeypatch.setattr(
+        subprocess,
+        "run",
+        lambda command, **more: real(["echo", "6.12.0-arm64"] if command[0] == "modinfo" else ["true"], **more),
+    )
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["check-btf", str(tmp_path / "iw_cxgb3.ko"), "--theirs", "/dev/null", "--base", str(tmp_path / "vmlinuz")],
+    )
     with pytest.raises(SystemExit) as ended:
         check_btf.main()
     assert ended.value.code == check_btf.SKIP
 
 
-@pytest.mark.parametrize("known, status", [("", 4), ("sk_buff\t232\t1", 1)], ids=["no type information", "unknown names"])
+@pytest.mark.parametrize(
+    "known, status", [("", 4), ("sk_buff\t232\t1", 1)], ids=["no type information", "unknown names"]
+)
 def test_structures_that_are_gone_differ(known, status, tmp_path, monkeypatch):
     """A kernel that has renamed all of them is another one, and not one that cannot be read."""
     (tmp_path / "iw_cxgb3.ko").touch()
     ours = "struct l2t_data {\n\tint a; /* 0 4 */\n\t/* size: 4 */\n};"
 
     def fake(command, **_more):
-        printed = known if "--sizes" in command else ours if "dwarf" in command else "6.12.0-arm64" if command[0] == "modinfo" else ""
+        printed = (
+            known
+            if "--sizes" in command
+            else ours
+            if "dwarf" in command
+            else "6.12.0-arm64"
+            if command[0] == "modinfo"
+            else ""
+        )
         return subprocess.CompletedProcess(command, 0, printed, "")
 
     monkeypatch.setattr(check_btf.subprocess, "run", fake)
     monkeypatch.setattr(check_btf, "unpacked", lambda path, _folder: path)
-    monkeypatch.setattr(sys, "argv", ["check-btf", str(tmp_path / "iw_cxgb3.ko"), "--theirs", "/dev/null", "--base", "/dev/null"])
+    monkeypatch.setattr(
+        sys, "argv", ["check-btf", str(tmp_path / "iw_cxgb3.ko"), "--theirs", "/dev/null", "--base", "/dev/null"]
+    )
     with pytest.raises(SystemExit) as ended:
         check_btf.main()
     assert ended.value.code == status

@@ -7,13 +7,18 @@ import subprocess
 import pytest
 from labkit import paths
 
-DOCUMENTS = sorted(path for path in paths.REPO.rglob("*.md") if not {"build", ".git"} & set(path.relative_to(paths.REPO).parts))
+DOCUMENTS = sorted(
+    path for path in paths.REPO.rglob("*.md") if not {"build", ".git"} & set(path.relative_to(paths.REPO).parts)
+)
 README = (paths.REPO / "README.md").read_text()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(paths.REPO)))
 def test_links_refer_to_existing_files(document):
-    for target in re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", re.sub(r"`[^`]*`|^```.*?^```", "", document.read_text(), flags=re.M | re.S)):
+    for target in re.findall(
+        r"\]\((?!https?:|mailto:|#)([^)#\s]+)",
+        re.sub(r"`[^`]*`|^```.*?^```", "", document.read_text(), flags=re.M | re.S),
+    ):
         assert (document.parent / target).exists(), target
 
 
@@ -25,11 +30,15 @@ def test_make_targets_of_the_readme_exist():
 
 
 def test_the_readme_names_every_part():
-    tracked = subprocess.run(["git", "ls-files"], cwd=paths.REPO, capture_output=True, text=True, check=True).stdout.splitlines()
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=paths.REPO, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     parts = {name.split("/")[0] for name in tracked if "/" in name and not name.startswith((".", "LICENSES/"))}
     parts |= {f"kernel/{name.split('/')[1]}" for name in tracked if re.fullmatch(r"kernel/\w+/Kbuild", name)}
     for part in parts - {"kernel", "userspace", "include"}:
-        assert f"[`{part}`]({part})" in README or f"]({part}/" in README or part == "bench" and "make bench" in README, part
+        assert (
+            f"[`{part}`]({part})" in README or f"]({part}/" in README or part == "bench" and "make bench" in README
+        ), part
 
 
 def test_files_that_commands_of_the_readme_name_exist():
@@ -38,13 +47,21 @@ def test_files_that_commands_of_the_readme_name_exist():
 
 
 def test_functions_of_the_way_of_a_send_are_in_their_files():
-    rows = re.findall(r"^\| (\d[^|]*) \| ([^|]*) \| ([^|]*) \|$", (paths.REPO / "docs/architecture.md").read_text(), re.M)
+    rows = re.findall(
+        r"^\| (\d[^|]*) \| ([^|]*) \| ([^|]*) \|$", (paths.REPO / "docs/architecture.md").read_text(), re.M
+    )
     assert len(rows) >= 9
     for step, functions, files in rows:
         texts = {file: (paths.REPO / file).read_text() for file in re.findall(r"`([^`]+)`", files)}
         names = re.findall(r"`([\w:]+)\(\)`", functions)
         assert names and texts, step
-        defined = {name: [file for file, text in texts.items() if re.search(rf"(?<!\w){name.split('::')[-1] if file.endswith('.hh') else name}\(", text)]
-                   for name in names}
+        defined = {
+            name: [
+                file
+                for file, text in texts.items()
+                if re.search(rf"(?<!\w){name.split('::')[-1] if file.endswith('.hh') else name}\(", text)
+            ]
+            for name in names
+        }
         assert all(defined.values()), (step, defined)
         assert set(texts) == {file for found in defined.values() for file in found}, (step, defined)

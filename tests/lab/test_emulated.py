@@ -15,7 +15,9 @@ LINUX = tuple(int(part) for part in re.match(r"(\d+)\.(\d+)", os.uname().release
 
 def program(path, machine, kind=3):
     """An ELF header: 64 bits, little-endian; kind: 2 at a fixed address, 3 position-independent."""
-    path.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + kind.to_bytes(2, "little") + machine.to_bytes(2, "little") + bytes(44))
+    path.write_bytes(
+        b"\x7fELF\x02\x01\x01" + bytes(9) + kind.to_bytes(2, "little") + machine.to_bytes(2, "little") + bytes(44)
+    )
     path.chmod(0o755)
     return path
 
@@ -39,7 +41,10 @@ def test_the_kernel_starts_the_emulator_also_below_another_program(tmp_path, emu
     for kind in (2, 3):
         other = program(tmp_path / "other", ARM64.elf_machine, kind)
         assert output([other, "a b"]) == (f"{other} {other} a b\n", 0)
-        assert output(["sh", "-c", f"cat; id -u; stat -c %u:%g /; exec {other} c"]) == (f"0\n0:0\n{other} {other} c\n", 0)
+        assert output(["sh", "-c", f"cat; id -u; stat -c %u:%g /; exec {other} c"]) == (
+            f"0\n0:0\n{other} {other} c\n",
+            0,
+        )
     assert "Exec format error" in output(["sh", "-c", f"{program(tmp_path / 'third', 243)} 2>&1"])[0]
     assert output(["false"]) == ("", 1)
     # The host has no such emulator.
@@ -59,7 +64,10 @@ def test_an_emulator_of_the_host_is_used(tmp_path, monkeypatch):
     entry = "enabled\ninterpreter /usr/bin/qemu-aarch64\nflags: {}\noffset 0\n"
     (tmp_path / "qemu-aarch64").write_text(entry.format("POCF"))
     assert output(["echo", "x"]) == ("x\n", 0)
-    for text in (entry.format("PO"), entry.format("F").replace("enabled", "disabled")):  # it would be looked up in the other root, or is off
+    for text in (
+        entry.format("PO"),
+        entry.format("F").replace("enabled", "disabled"),
+    ):  # it would be looked up in the other root, or is off
         (tmp_path / "qemu-aarch64").write_text(text)
         assert not emulated._registered(ARM64)
 

@@ -5,10 +5,15 @@ from labkit.frames import MAX_PAYLOAD, Decoder, Frame, Kind, pack
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
 def test_frames_are_decoded_from_any_pieces_of_the_stream(step):
-    frames = [Frame(1, Kind.STDOUT, b"abc"), Frame(2, Kind.EXIT, b"{}"), Frame(3, Kind.STDIN, b""), Frame(1, Kind.STDERR, b"x" * 300)]
+    frames = [
+        Frame(1, Kind.STDOUT, b"abc"),
+        Frame(2, Kind.EXIT, b"{}"),
+        Frame(3, Kind.STDIN, b""),
+        Frame(1, Kind.STDERR, b"x" * 300),
+    ]
     stream = b"".join(pack(*frame) for frame in frames)
     decoder = Decoder()
-    got = [frame for at in range(0, len(stream), step) for frame in decoder.feed(stream[at:at + step])]
+    got = [frame for at in range(0, len(stream), step) for frame in decoder.feed(stream[at : at + step])]
     assert got == frames
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""docs/hw: its sections are numbered in order, and each citation of a section, in the tree and between chapters, resolves.
+"""docs/hw: its sections are numbered in order, and each citation of a section, in the tree and between chapters,
+resolves.
 
-The tree cites a section by path and number: "docs/hw/cq.md 10". A chapter cites one as a link of Markdown, "[cq 10]", or "[section 10]" for
-one of its own; the targets of these links stand at the chapter's end. After changes of headings, to write these targets anew:
-python3 -c "import test_hw_citations as t; t.write_targets()" in this folder.
+The tree cites a section by path and number: "docs/hw/cq.md 10". A chapter cites one as a link of Markdown, "[cq 10]",
+or "[section 10]" for one of its own; the targets of these links stand at the chapter's end. After changes of headings,
+to write these targets anew: python3 -c "import test_hw_citations as t; t.write_targets()" in this folder.
 """
 
 import re
@@ -32,13 +33,19 @@ def anchor(heading):
 def sections(chapter, chapters=None):
     """Number of each section of a chapter -> anchor of its heading."""
     text = (chapters or CHAPTERS)[chapter]
-    return {number: anchor(f"{number} {title}") for number, title in re.findall(rf"^##+ ({NUMBER}) (.+)$", prose(text), re.M)}
+    return {
+        number: anchor(f"{number} {title}")
+        for number, title in re.findall(rf"^##+ ({NUMBER}) (.+)$", prose(text), re.M)
+    }
 
 
 def wanted_targets(chapter):
-    """The targets of all links "[cq 10]", "[section 10]", "[cq]" of a chapter; a target is None if there is no such section."""
+    """The targets of all links "[cq 10]", "[section 10]", "[cq]" of a chapter; a target is None if there is no such
+    section."""
     wanted = {}
-    for label, name, number in re.findall(rf"\[((section|{'|'.join(CHAPTERS)})(?: ({NUMBER}))?)\](?!\(|: )", prose(CHAPTERS[chapter])):
+    for label, name, number in re.findall(
+        rf"\[((section|{'|'.join(CHAPTERS)})(?: ({NUMBER}))?)\](?!\(|: )", prose(CHAPTERS[chapter])
+    ):
         file = "" if name == "section" else f"{name}.md"
         fragment = sections(chapter if name == "section" else name).get(number)
         wanted[label] = file if not number and file else f"{file}#{fragment}" if fragment else None
@@ -49,7 +56,9 @@ def write_targets():
     for chapter, text in CHAPTERS.items():
         wanted = wanted_targets(chapter)
         body = TARGET.sub("", text).rstrip() + "\n"
-        targets = "".join(f"[{label}]: {target}\n" for label, target in sorted(wanted.items(), key=lambda item: _order(item[0])))
+        targets = "".join(
+            f"[{label}]: {target}\n" for label, target in sorted(wanted.items(), key=lambda item: _order(item[0]))
+        )
         (MANUAL / f"{chapter}.md").write_text(body + ("\n" + targets if targets else ""))
 
 
@@ -79,7 +88,9 @@ def wrong_citations(name, text):
 
 
 def tree():
-    tracked = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=paths.REPO, capture_output=True, text=True, check=True)
+    tracked = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=paths.REPO, capture_output=True, text=True, check=True
+    )
     for name in tracked.stdout.splitlines():
         if name != OWN_FILE and not name.startswith(("docs/hw/", "LICENSES/")) and (paths.REPO / name).is_file():
             try:
@@ -95,17 +106,33 @@ def test_every_citation_in_the_tree_resolves():
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("text, problem", [
-    ("// docs/hw/absent.md 1", "no such chapter"), ("(docs/hw/sge.md 99)", "no such section"), ("# docs/hw/board.md 7.99", "no such section"),
-    ("docs/hw/sge.md 1, 2", "before each number"), ("see docs/hw/sge.md\n// 7", "on one line"), ("as rdma.md 11.10", "other chapters"),
-    ("(offload 5.4)", "other chapters"), ("(rdma 4, 11.6)", "other chapters"), ("(rdma\n/// 4.14)", "other chapters"), ("nic.md", "other chapters"), ("[sge](hw/sge.md#7-absent)", "no such heading"),
-])
+@pytest.mark.parametrize(
+    "text, problem",
+    [
+        ("// docs/hw/absent.md 1", "no such chapter"),
+        ("(docs/hw/sge.md 99)", "no such section"),
+        ("# docs/hw/board.md 7.99", "no such section"),
+        ("docs/hw/sge.md 1, 2", "before each number"),
+        ("see docs/hw/sge.md\n// 7", "on one line"),
+        ("as rdma.md 11.10", "other chapters"),
+        ("(offload 5.4)", "other chapters"),
+        ("(rdma 4, 11.6)", "other chapters"),
+        ("(rdma\n/// 4.14)", "other chapters"),
+        ("nic.md", "other chapters"),
+        ("[sge](hw/sge.md#7-absent)", "no such heading"),
+    ],
+)
 def test_a_wrong_citation_is_found(text, problem):
     assert [line for line in wrong_citations("a file", text) if problem in line]
 
 
 def test_a_right_citation_is_accepted():
-    assert wrong_citations("a file", "docs/hw/sge.md 7, docs/hw/sge.md 8 and docs/hw/board.md 7.1, docs/hw/README.md; rdma_cm 1") == []
+    assert (
+        wrong_citations(
+            "a file", "docs/hw/sge.md 7, docs/hw/sge.md 8 and docs/hw/board.md 7.1, docs/hw/README.md; rdma_cm 1"
+        )
+        == []
+    )
 
 
 def misnumbered(text):
@@ -129,10 +156,17 @@ def test_sections_are_numbered_in_order(chapter):
     assert len(set(sections(chapter).values())) == len(sections(chapter)) > 0
 
 
-@pytest.mark.parametrize("text, first", [
-    ("## 1 A\n## 2 B\n### 2.1 C\n### 2.2 D\n## 3 E\n", None), ("## 2 A\n", "2"), ("## 1 A\n## 1 B\n", "1"), ("## 1 A\n### 2.1 B\n", "2.1"),
-    ("## 1 A\n## 2 B\n### 2.2 C\n", "2.2"), ("## 1 A\n## 3 B\n", "3"),
-])
+@pytest.mark.parametrize(
+    "text, first",
+    [
+        ("## 1 A\n## 2 B\n### 2.1 C\n### 2.2 D\n## 3 E\n", None),
+        ("## 2 A\n", "2"),
+        ("## 1 A\n## 1 B\n", "1"),
+        ("## 1 A\n### 2.1 B\n", "2.1"),
+        ("## 1 A\n## 2 B\n### 2.2 C\n", "2.2"),
+        ("## 1 A\n## 3 B\n", "3"),
+    ],
+)
 def test_finds_a_number_out_of_order(text, first):
     assert misnumbered(text) == first
 
@@ -143,7 +177,9 @@ def test_links_between_sections_resolve(chapter):
     assert not [label for label, target in wanted.items() if not target], "no such section"
     assert dict(TARGET.findall(CHAPTERS[chapter])) == wanted, "see write_targets()"
     # Markdown takes a line that begins with "[unknown]: " for the target of a link, and hides it.
-    assert [line for line in re.findall(r"^ *\[[^\]]+\]: .*$", prose(CHAPTERS[chapter]), re.M) if not TARGET.fullmatch(line)] == []
+    assert [
+        line for line in re.findall(r"^ *\[[^\]]+\]: .*$", prose(CHAPTERS[chapter]), re.M) if not TARGET.fullmatch(line)
+    ] == []
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

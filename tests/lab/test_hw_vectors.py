@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""docs/hw/test-vectors.md: FPDUs have the right length and CRC, computed here independently, and the named tests contain the words."""
+"""docs/hw/test-vectors.md: FPDUs have the right length and CRC, computed here independently, and the named tests
+contain the words."""
 
 import re
 
@@ -22,7 +23,8 @@ def crc32c(data):
 
 
 def fpdus():
-    """Each FPDU of the page: a block of words alone, a line "FPDU", "req." or "resp." with what follows it, or a row of the last table."""
+    """Each FPDU of the page: a block of words alone, a line "FPDU", "req." or "resp." with what follows it, or a row of
+    the last table."""
     found = re.findall(r"^```\n((?:[0-9a-f]{8}[ \n])+)```", SECTIONS["2"], re.M)
     found += re.findall(r"^(?:FPDU|req\.|resp\.) +((?:[0-9a-f]{8}\s+)+)", SECTIONS["3"], re.M)
     found += re.findall(r"^\| [^|]+ \| ((?:[0-9a-f]+ )+)\|$", SECTIONS["5"], re.M)
@@ -34,7 +36,7 @@ def wrong(fpdu):
     length = int.from_bytes(fpdu[:2])
     if len(fpdu) != (2 + length + 3) // 4 * 4 + 4:
         return "length"
-    if any(fpdu[2 + length:-4]):
+    if any(fpdu[2 + length : -4]):
         return "padding"
     if int.from_bytes(fpdu[-4:], "little") != crc32c(fpdu[:-4]):
         return "CRC"
@@ -51,9 +53,14 @@ def test_fpdus_are_valid():
     assert [(fpdu.hex(), problem) for fpdu in fpdus() if (problem := wrong(fpdu))] == []
 
 
-@pytest.mark.parametrize("change, problem", [
-    (lambda f: f + bytes(4), "length"), (lambda f: f[:-1] + bytes([f[-1] ^ 1]), "CRC"), (lambda f: f[:20] + b"\x01" + f[21:], "CRC"),
-])
+@pytest.mark.parametrize(
+    "change, problem",
+    [
+        (lambda f: f + bytes(4), "length"),
+        (lambda f: f[:-1] + bytes([f[-1] ^ 1]), "CRC"),
+        (lambda f: f[:20] + b"\x01" + f[21:], "CRC"),
+    ],
+)
 def test_a_wrong_fpdu_is_found(change, problem):
     assert wrong(change(fpdus()[0])) == problem
 
@@ -80,4 +87,8 @@ def test_named_tests_contain_the_words(number, vector):
     exact = re.sub(r"^\*Free:\*.*?^$|^B's RX_DATA_ACK.*?(?=^Tests)", "", SECTIONS[number], flags=re.M | re.S)
     vectors = {word for word in re.findall(rf"(?<!\w){vector}", exact, re.M) if re.fullmatch(r"[0-9a-f]{8}", word)}
     assert len(vectors) > 6
-    assert [word for word in sorted(vectors) if int(word, 16) > 0x1000 and word not in words and int(word, 16) not in constants] == []
+    assert [
+        word
+        for word in sorted(vectors)
+        if int(word, 16) > 0x1000 and word not in words and int(word, 16) not in constants
+    ] == []

@@ -22,7 +22,9 @@ def zstd(data):
     return subprocess.run(["zstd", "-c"], input=data, stdout=subprocess.PIPE, check=True).stdout
 
 
-@pytest.mark.parametrize("compress", [lambda data: lzma.compress(data, check=lzma.CHECK_CRC32), zstd], ids=["xz", "zstd"])
+@pytest.mark.parametrize(
+    "compress", [lambda data: lzma.compress(data, check=lzma.CHECK_CRC32), zstd], ids=["xz", "zstd"]
+)
 def test_the_uncompressed_kernel_is_extracted(compress):
     kernel = b"\x7fELF" + bytes(range(256)) * 1000
     assert image.unpack_kernel(bzimage(compress(kernel))) == kernel
@@ -43,19 +45,32 @@ def test_boot_modules_follow_their_dependencies(tmp_path):
     (tmp_path / "modules.dep").write_text(
         "kernel/virtio_pci.ko.xz: kernel/modern.ko.xz kernel/virtio.ko.xz kernel/ring.ko.xz\n"
         "kernel/virtio_blk.ko.xz: kernel/virtio.ko.xz kernel/ring.ko.xz\n"
-        "kernel/9p.ko.xz: kernel/9pnet.ko.xz\nkernel/other.ko.xz:\n")
+        "kernel/9p.ko.xz: kernel/9pnet.ko.xz\nkernel/other.ko.xz:\n"
+    )
     names = [path.name for path in image._boot_files(tmp_path)]
-    assert names == ["ring.ko.xz", "virtio.ko.xz", "modern.ko.xz", "virtio_pci.ko.xz", "virtio_blk.ko.xz", "9pnet.ko.xz",
-                     "9p.ko.xz"]
+    assert names == [
+        "ring.ko.xz",
+        "virtio.ko.xz",
+        "modern.ko.xz",
+        "virtio_pci.ko.xz",
+        "virtio_blk.ko.xz",
+        "9pnet.ko.xz",
+        "9p.ko.xz",
+    ]
 
 
 def test_a_file_system_with_a_missing_dependency_is_reported():
-    assert image.incomplete("""\
+    assert (
+        image.incomplete(
+            """\
 depmod: WARNING: /x/./lib/modules/6.1.0-50-amd64/kernel/fs/ext4/ext4.ko needs unknown symbol mb_cache_create
 depmod: WARNING: /x/./lib/modules/6.1.0-50-amd64/kernel/fs/ext4/ext4.ko needs unknown symbol mb_cache_destroy
 depmod: WARNING: /x/./lib/modules/6.12.5-amd64/kernel/crypto/xor.ko.xz needs unknown symbol f
 depmod: WARNING: /x/./lib/modules/6.1.0-50-amd64/kernel/drivers/block/zram/zram.ko needs unknown symbol zs_malloc
-""") == ["crypto/xor", "fs/ext4/ext4"]
+"""
+        )
+        == ["crypto/xor", "fs/ext4/ext4"]
+    )
 
 
 def test_an_archive_has_the_format_of_cpio(tmp_path):
@@ -63,9 +78,16 @@ def test_an_archive_has_the_format_of_cpio(tmp_path):
     archive.file("bin/tool", b"#!/bin/sh\n", 0o755)
     archive.file("bin/odd", b"123")
     archive.node("dev/console", 5, 1)
-    listing = subprocess.run(["/usr/bin/python3", "-c", READER], input=archive.data(), stdout=subprocess.PIPE, check=True).stdout
-    assert listing.decode().splitlines() == ["40755 0 bin", "100755 10 bin/tool", "100644 3 bin/odd", "40755 0 dev",
-                                             "20600 0 dev/console"]
+    listing = subprocess.run(
+        ["/usr/bin/python3", "-c", READER], input=archive.data(), stdout=subprocess.PIPE, check=True
+    ).stdout
+    assert listing.decode().splitlines() == [
+        "40755 0 bin",
+        "100755 10 bin/tool",
+        "100644 3 bin/odd",
+        "40755 0 dev",
+        "20600 0 dev/console",
+    ]
 
 
 READER = """
@@ -82,7 +104,9 @@ while True:
 """
 
 
-@pytest.mark.parametrize("text, version", [("QEMU emulator version 11.1.3 (Debian 1:11.1.3+ds)", (11, 1)), ("version 7.2.9", (7, 2))])
+@pytest.mark.parametrize(
+    "text, version", [("QEMU emulator version 11.1.3 (Debian 1:11.1.3+ds)", (11, 1)), ("version 7.2.9", (7, 2))]
+)
 def test_qemus_version_is_read(text, version):
     assert qemu.parse_version(text) == version
 

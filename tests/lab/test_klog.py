@@ -15,21 +15,24 @@ def test_a_log_without_errors():
     assert klog.trouble(GOOD) == ""
 
 
-@pytest.mark.parametrize("line", [
-    "Kernel panic - not syncing: Attempted to kill init!",
-    "BUG: kernel NULL pointer dereference, address: 0000000000000008",
-    "Oops: 0000 [#1] PREEMPT SMP NOPTI",
-    "WARNING: CPU: 0 PID: 7 at kernel/workqueue.c:1 f+0x1",
-    "WARNING: possible circular locking dependency detected",
-    "INFO: task rping:77 blocked for more than 30 seconds.",
-    "BUG: KASAN: use-after-free in iwch_ep_put+0x1/0x2",
-    "general protection fault, probably for non-canonical address",
-    "refcount_t: underflow; use-after-free.",
-    "watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [rping:99]",
-    "unregister_netdevice: waiting for eth0 to become free. Usage count = 2",
-    "rping[123]: segfault at 0 ip 000055 sp 00007f error 4 in rping",
-    "DMA-API: cxgb3 0000:01:00.0: device driver frees DMA memory with different size",
-])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Kernel panic - not syncing: Attempted to kill init!",
+        "BUG: kernel NULL pointer dereference, address: 0000000000000008",
+        "Oops: 0000 [#1] PREEMPT SMP NOPTI",
+        "WARNING: CPU: 0 PID: 7 at kernel/workqueue.c:1 f+0x1",
+        "WARNING: possible circular locking dependency detected",
+        "INFO: task rping:77 blocked for more than 30 seconds.",
+        "BUG: KASAN: use-after-free in iwch_ep_put+0x1/0x2",
+        "general protection fault, probably for non-canonical address",
+        "refcount_t: underflow; use-after-free.",
+        "watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [rping:99]",
+        "unregister_netdevice: waiting for eth0 to become free. Usage count = 2",
+        "rping[123]: segfault at 0 ip 000055 sp 00007f error 4 in rping",
+        "DMA-API: cxgb3 0000:01:00.0: device driver frees DMA memory with different size",
+    ],
+)
 def test_errors_are_shown_with_the_following_lines(line):
     shown = klog.trouble(f"{GOOD}[    4.000000] {line}\n[    4.000001] Call Trace:\n")
     assert line in shown and "Call Trace" in shown

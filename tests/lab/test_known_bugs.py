@@ -8,15 +8,22 @@ import pytest
 from named_tests import existing
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ROWS = [f"{part}{n}" for part, last in (("A", 22), ("X", 20), ("B", 20), ("C", 24), ("D", 19), ("E", 16)) for n in range(1, last + 1)]
+ROWS = [
+    f"{part}{n}"
+    for part, last in (("A", 22), ("X", 20), ("B", 20), ("C", 24), ("D", 19), ("E", 16))
+    for n in range(1, last + 1)
+]
 WHY_NOT = re.compile(r"not here|nothing to test")
 
 
 def rows():
     """{id: last cell}"""
     text = (ROOT / "docs/known-bugs.md").read_text()
-    return {cells[1].strip(): cells[3] for cells in (line.split("|") for line in text.splitlines())
-            if len(cells) == 5 and re.fullmatch(r"\s*[A-Z]\d+\s*", cells[1])}
+    return {
+        cells[1].strip(): cells[3]
+        for cells in (line.split("|") for line in text.splitlines())
+        if len(cells) == 5 and re.fullmatch(r"\s*[A-Z]\d+\s*", cells[1])
+    }
 
 
 def has_id(text, bug):

@@ -31,8 +31,12 @@ def outcomes(log):
 
 
 def test_a_good_log_is_counted():
-    assert outcomes(GOOD) == {"suite.first": "passed", "suite.second.idle": "passed", "suite.second.fpdu: with a colon": "passed",
-                              "suite.third": "skipped"}
+    assert outcomes(GOOD) == {
+        "suite.first": "passed",
+        "suite.second.idle": "passed",
+        "suite.second.fpdu: with a colon": "passed",
+        "suite.third": "skipped",
+    }
 
 
 def test_two_suites_after_each_other():
@@ -40,8 +44,9 @@ def test_two_suites_after_each_other():
 
 
 def test_a_failure_has_the_lines_that_explain_it():
-    log = GOOD.replace("    ok 1 first", "    # first: EXPECTATION FAILED at x.c:7\\x0a    Expected a == b\n    not ok 1 first").replace(
-        "] ok 1 suite", "] not ok 1 suite")
+    log = GOOD.replace(
+        "    ok 1 first", "    # first: EXPECTATION FAILED at x.c:7\\x0a    Expected a == b\n    not ok 1 first"
+    ).replace("] ok 1 suite", "] not ok 1 suite")
     (suite,) = ktap.parse(log)
     (first,) = [test for name, test in suite.leaves() if name == "suite.first"]
     assert first.outcome == "failed" and first.lines == ["# first: EXPECTATION FAILED at x.c:7", "    Expected a == b"]
@@ -65,7 +70,7 @@ def test_fewer_tests_than_planned_are_a_failure():
 
 @pytest.mark.parametrize("last", ["1..3", "ok 1 first", "ok 1 idle", "ok 2 second", "SKIP no card"])
 def test_a_truncated_log_is_a_failure(last):
-    log = GOOD[:GOOD.index(last) + len(last)] + "\n"
+    log = GOOD[: GOOD.index(last) + len(last)] + "\n"
     assert "it did not end" in outcomes(log)["suite"]
 
 

@@ -18,8 +18,15 @@ def installed(tmp_path):
     command.write_text(text.replace("/usr/", f"{root}/usr/"))
 
     def run(*words):
-        return subprocess.run([command, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False,
-                              env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "cache")})
+        return subprocess.run(
+            [command, *words],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+            check=False,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        )
 
     run.tree = tmp_path / f"home/.local/state/t3lab/{paths.version()}"
     run.share = root / "usr/share/t3lab"
@@ -40,12 +47,21 @@ def test_each_user_has_a_private_tree(installed):
 def test_the_package_has_only_the_sources_for_guests(installed):
     names = {path.name for path in installed.share.iterdir()}
     assert names == {"CMakeLists.txt", "include", "kernel", "userspace", "tools", "examples", "packaging"}
-    left = [path for path in installed.share.rglob("*") if path.suffix in (".o", ".ko", ".pyc") or path.name == "__pycache__"]
+    left = [
+        path
+        for path in installed.share.rglob("*")
+        if path.suffix in (".o", ".ko", ".pyc") or path.name == "__pycache__"
+    ]
     assert not left
     # The recipe of the image is that of this tree, so that the image is shared.
-    ask = "import sys; sys.path.insert(0, sys.argv[1] + '/tools/lab'); from labkit import image; print(image.recipe('bookworm'))"
-    recipes = {subprocess.run(["/usr/bin/python3", "-B", "-c", ask, tree], capture_output=True, text=True, check=True).stdout
-               for tree in (paths.REPO, installed.share)}
+    ask = (
+        "import sys; sys.path.insert(0, sys.argv[1] + '/tools/lab'); from labkit import image;"
+        " print(image.recipe('bookworm'))"
+    )
+    recipes = {
+        subprocess.run(["/usr/bin/python3", "-B", "-c", ask, tree], capture_output=True, text=True, check=True).stdout
+        for tree in (paths.REPO, installed.share)
+    }
     assert len(recipes) == 1
 
 

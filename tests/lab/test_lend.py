@@ -55,7 +55,10 @@ class Fake:
 
 def after_test(system, lab, *marks, failed=False, **options):
     """What a fixture that lends the lab does around a test with these marks allow_log."""
-    node = types.SimpleNamespace(iter_markers=lambda name: [types.SimpleNamespace(args=args) for args in marks if name == "allow_log"], failed=failed)
+    node = types.SimpleNamespace(
+        iter_markers=lambda name: [types.SimpleNamespace(args=args) for args in marks if name == "allow_log"],
+        failed=failed,
+    )
     lending = system.lend(lab, types.SimpleNamespace(node=node), **options)
     next(lending)
     assert node.labs == [lab]

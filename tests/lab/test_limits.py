@@ -26,20 +26,24 @@ def row(head):
 
 
 def contexts(kilobytes):
-    """How many doorbell pages of this size programs can have: 32 QP ids share one of 4 KB, and the lowest ids are not for QPs."""
+    """How many doorbell pages of this size programs can have: 32 QP ids share one of 4 KB, and the lowest ids are not
+    for QPs."""
     ids = 32 * kilobytes // 4
     return (constant("T3_MAX_ID") + 1) // ids - -(-constant("T3_MIN_QP_ID") // ids)
 
 
-@pytest.mark.parametrize("head, figure", [
-    ("Work requests (WRs)", lambda: f"{constant('T3_MAX_RQ_ENTRIES') - 1:,} sends"),
-    ("SGEs", lambda: f"{constant('T3_MAX_SGE')}; {constant('T3_MAX_READ_SGE')} of an RDMA READ"),
-    ("Inline data", lambda: f"{constant('T3_MAX_INLINE')} bytes"),
-    ("Entries (CQEs)", lambda: f"{constant('T3_MAX_CQ_ENTRIES') - constant('T3_CQ_SPARE'):,}"),
-    ("Outstanding RDMA READs (IRD, ORD)", lambda: f"{constant('T3_MAX_RD_ATOM')} in each direction"),
-    ("Contexts", lambda: f"{contexts(4):,}; with system pages of 16 KB {contexts(16)}, of 64 KB {contexts(64)}."),
-    ("Pages of a fast-registered region", lambda: f"{constant('T3_MAX_FASTREG_PAGES')} "),
-])
+@pytest.mark.parametrize(
+    "head, figure",
+    [
+        ("Work requests (WRs)", lambda: f"{constant('T3_MAX_RQ_ENTRIES') - 1:,} sends"),
+        ("SGEs", lambda: f"{constant('T3_MAX_SGE')}; {constant('T3_MAX_READ_SGE')} of an RDMA READ"),
+        ("Inline data", lambda: f"{constant('T3_MAX_INLINE')} bytes"),
+        ("Entries (CQEs)", lambda: f"{constant('T3_MAX_CQ_ENTRIES') - constant('T3_CQ_SPARE'):,}"),
+        ("Outstanding RDMA READs (IRD, ORD)", lambda: f"{constant('T3_MAX_RD_ATOM')} in each direction"),
+        ("Contexts", lambda: f"{contexts(4):,}; with system pages of 16 KB {contexts(16)}, of 64 KB {contexts(64)}."),
+        ("Pages of a fast-registered region", lambda: f"{constant('T3_MAX_FASTREG_PAGES')} "),
+    ],
+)
 def test_figure_of_a_row_is_the_constant(head, figure):
     _, limit, error = row(head)
     assert limit.startswith(figure()), limit

@@ -15,14 +15,18 @@ PAGES = {path.name.split(".")[0]: path for path in (paths.REPO / "docs/man").glo
 @pytest.mark.parametrize("tool", TOOLS)
 def test_options_are_those_of_help(tool):
     section = PAGES[tool].read_text().partition("# OPTIONS")[2].partition("\n# ")[0]
-    documented = set(re.findall(r"\*(--?[a-z][a-z-]*)\*", "\n".join(line for line in section.splitlines() if line.startswith("*"))))
+    documented = set(
+        re.findall(r"\*(--?[a-z][a-z-]*)\*", "\n".join(line for line in section.splitlines() if line.startswith("*")))
+    )
     assert documented == options_of(tool)
 
 
 @pytest.mark.parametrize("tool", ["t3lab", "t3sim"])
 def test_commands_are_those_of_help(tool):
     section = PAGES[tool].read_text().partition("# COMMANDS")[2].partition("\n# ")[0]
-    documented = set(re.findall(r"\*([a-z-]+)[* ]", "\n".join(line for line in section.splitlines() if line[:1] in "[|")))
+    documented = set(
+        re.findall(r"\*([a-z-]+)[* ]", "\n".join(line for line in section.splitlines() if line[:1] in "[|"))
+    )
     assert documented == set(command_lines.commands_of(tool))
 
 
@@ -54,19 +58,22 @@ def test_completion_offers_the_options_of_help(tool):
     assert offered(tool, "--") == long_options(help_of(tool))
 
 
-@pytest.mark.parametrize("words, expected", [
-    (("ofedctrl", "--own", "v"), {"verbs"}),
-    (("t3info", "q"), {"qp"}),
-    (("t3lab", "s"), {"shell"}),
-    (("t3lab", ""), set(command_lines.commands_of("t3lab"))),
-    (("t3lab", "up", "--suite", "t"), {"trixie", "trixie-backports"}),
-    (("t3sim", "t"), {"trace"}),
-    (("t3sim", "--guess", "G1"), {name + "=other" for name in guesses.with_knob() if name.startswith("G1")}),
-    (("t3sim", "--guess", "l"), {"list"}),
-    (("t3sim", "ctl", "/tmp/ctl", "q"), {"qps", "quit"}),
-    (("t3sim", "ctl", "/tmp/ctl", ""), set(command_lines.commands_of("t3sim"))),
-    (("t3sim", "ctl", "q"), set()),
-])
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        (("ofedctrl", "--own", "v"), {"verbs"}),
+        (("t3info", "q"), {"qp"}),
+        (("t3lab", "s"), {"shell"}),
+        (("t3lab", ""), set(command_lines.commands_of("t3lab"))),
+        (("t3lab", "up", "--suite", "t"), {"trixie", "trixie-backports"}),
+        (("t3sim", "t"), {"trace"}),
+        (("t3sim", "--guess", "G1"), {name + "=other" for name in guesses.with_knob() if name.startswith("G1")}),
+        (("t3sim", "--guess", "l"), {"list"}),
+        (("t3sim", "ctl", "/tmp/ctl", "q"), {"qps", "quit"}),
+        (("t3sim", "ctl", "/tmp/ctl", ""), set(command_lines.commands_of("t3sim"))),
+        (("t3sim", "ctl", "q"), set()),
+    ],
+)
 def test_completion_of_words(words, expected):
     assert offered(*words) == expected
 
@@ -81,7 +88,9 @@ def test_completion_of_the_options_of_commands(words):
     assert offered(*words, "--") == long_options(help_of(*words))
 
 
-@pytest.mark.parametrize("module, folder", [("iw_cxgb3", "iw_cxgb3"), ("t3_uverbs", "uverbs"), ("t3_rdma_cm", "rdma_cm")])
+@pytest.mark.parametrize(
+    "module, folder", [("iw_cxgb3", "iw_cxgb3"), ("t3_uverbs", "uverbs"), ("t3_rdma_cm", "rdma_cm")]
+)
 def test_module_parameters_of_the_page_are_in_the_sources(module, folder):
     sources = "".join(path.read_text() for path in (paths.REPO / "kernel" / folder).glob("*.c"))
     section = PAGES[module].read_text().partition("# PARAMETERS")[2].partition("\n# ")[0]

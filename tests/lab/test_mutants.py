@@ -38,8 +38,15 @@ put:
 	return -EIO;
 }
 """
-NAMES = ["get: kref_get_unless_zero(&dev->ref)", "lock: spin_lock_irqsave(&dev->lock, flags)", "put: list_del(&dev->list)",
-         "flush: flush_work(&dev->work)", "barrier: smp_store_release(&dev->ready, 1)", "unwind: undo(dev)", "put: kref_put(&dev->ref, dev_release)"]
+NAMES = [
+    "get: kref_get_unless_zero(&dev->ref)",
+    "lock: spin_lock_irqsave(&dev->lock, flags)",
+    "put: list_del(&dev->list)",
+    "flush: flush_work(&dev->work)",
+    "barrier: smp_store_release(&dev->ready, 1)",
+    "unwind: undo(dev)",
+    "put: kref_put(&dev->ref, dev_release)",
+]
 
 
 def numbered(text):
@@ -53,7 +60,10 @@ def test_each_step_is_found_and_none_in_comments_or_strings():
 
 
 def test_messages_and_attributes_are_no_steps():
-    text = SOURCE.replace("undo(dev);", 'dev_err(dev, "no");\n\tibdev_warn(dev, "no");\n\tnla_put_u32(msg, 1, 2);\n\tmutex_destroy(&dev->mutex);')
+    text = SOURCE.replace(
+        "undo(dev);",
+        'dev_err(dev, "no");\n\tibdev_warn(dev, "no");\n\tnla_put_u32(msg, 1, 2);\n\tmutex_destroy(&dev->mutex);',
+    )
     assert [mutant.name for mutant in numbered(text)] == [f"a.c: make: {name}" for name in NAMES if "undo" not in name]
 
 
@@ -72,15 +82,17 @@ def test_one_mutant_without_switch_is_the_source_without_its_step():
 def test_results_do_not_depend_on_comments_and_annotations(tmp_path, monkeypatch):
     monkeypatch.setattr(common.paths, "REPO", tmp_path)
     (tmp_path / "a.h").write_text("struct s {\n\tint a __guarded_by(&lock); /* kept */\n};\n")
-    (tmp_path / "b.h").write_text('struct s {\n\tint a;\n}; // no\n')
-    (tmp_path / "c.h").write_text('struct s { int b; };\n')
+    (tmp_path / "b.h").write_text("struct s {\n\tint a;\n}; // no\n")
+    (tmp_path / "c.h").write_text("struct s { int b; };\n")
     (tmp_path / "d.h").write_text('char *s = "/* text */";\n')
     same, equal, other, text = common.code_in(["a.h", "b.h", "c.h", "d.h"])
     assert same.strip() == equal.strip() != other.strip() and "/* text */" in text
 
 
 def test_a_name_does_not_depend_on_earlier_code():
-    assert [m.key for m in numbered(SOURCE)] == [m.key for m in numbered(SOURCE.replace("static int", "int other;\n\nstatic int"))]
+    assert [m.key for m in numbered(SOURCE)] == [
+        m.key for m in numbered(SOURCE.replace("static int", "int other;\n\nstatic int"))
+    ]
 
 
 def test_a_macro_before_a_function_does_not_have_its_name():
@@ -97,7 +109,8 @@ def test_equal_steps_have_different_names():
 @pytest.mark.parametrize("number", range(1, len(NAMES) + 1))
 def test_a_mutant_lacks_its_step_and_nothing_else(tmp_path, number):
     """Each step prints its number; the output is that of the original without one number."""
-    counted = """#include <stddef.h>
+    counted = (
+        """#include <stddef.h>
 #include <stdio.h>
 #define EIO 5
 #define ENODEV 19
@@ -114,7 +127,9 @@ static void flush_work(int *x) { printf("4\\n"); }
 static void undo(struct dev *d) { printf("6\\n"); }
 static void dev_release(void) {}
 static void kref_put(int *x, void (*f)(void)) { printf("7\\n"); }
-""" + mutate.apply(SOURCE, numbered(SOURCE)) + """
+"""
+        + mutate.apply(SOURCE, numbered(SOURCE))
+        + """
 int main(int argc, char **argv)
 {
 	struct dev ok = { .once = "" }, bad = { .gone = 1 };
@@ -125,6 +140,7 @@ int main(int argc, char **argv)
 	return 0;
 }
 """
+    )
     (tmp_path / "a.c").write_text(counted)
     subprocess.run(["cc", "-w", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Every open question about the card has a probe and another answer of the model, or a reason why no program can observe it."""
+"""Every open question about the card has a probe and another answer of the model, or a reason why no program can
+observe it."""
 
 import re
 
@@ -47,6 +48,10 @@ def test_the_engines_use_each_other_answer():
 
 
 def test_each_mark_in_the_code_is_a_question():
-    marked = {number for path in (paths.REPO / "sim").rglob("*.[ch]*") for marks in re.findall(r"\[guess ([G\d,\s/]+)\]", path.read_text())
-              for number in re.findall(r"G(\d+)", marks)}
+    marked = {
+        number
+        for path in (paths.REPO / "sim").rglob("*.[ch]*")
+        for marks in re.findall(r"\[guess ([G\d,\s/]+)\]", path.read_text())
+        for number in re.findall(r"G(\d+)", marks)
+    }
     assert marked <= set(questions())

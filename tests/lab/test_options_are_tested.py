@@ -25,8 +25,12 @@ def functions(path):
 def _functions(source):
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef):
-            strings = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
-            yield "\n".join([ast.get_source_segment(source, node), *(ast.unparse(word) for word in node.decorator_list)]), strings
+            strings = [
+                part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            ]
+            yield "\n".join(
+                [ast.get_source_segment(source, node), *(ast.unparse(word) for word in node.decorator_list)]
+            ), strings
 
 
 def exercised(tool):
@@ -42,8 +46,11 @@ def exercised(tool):
         for text in re.findall(r'"((?:[^"\\]|\\.)*)"', (paths.REPO / name).read_text()):
             found.update(OPTION.findall(text))
     if tool == "t3lab":  # the test of the tutorial runs its commands
-        found.update(option for line in re.findall(r"^tools/lab/t3lab.*", (paths.REPO / "docs/tutorial.md").read_text(), re.M)
-                     for option in OPTION.findall(line))
+        found.update(
+            option
+            for line in re.findall(r"^tools/lab/t3lab.*", (paths.REPO / "docs/tutorial.md").read_text(), re.M)
+            for option in OPTION.findall(line)
+        )
     return found
 
 

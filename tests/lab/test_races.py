@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Only one build has the points of kernel/include/t3_race_point.h; how tests/races chooses pairs and counts the impossible ones."""
+"""Only one build has the points of kernel/include/t3_race_point.h; how tests/races chooses pairs and counts the
+impossible ones."""
 
 import collections
 import re
@@ -24,7 +25,9 @@ def test_names_of_points_are_unique():
 
 
 def test_only_one_build_has_points():
-    tracked = subprocess.run(["git", "grep", "-l", "DT3_RACE_POINTS"], cwd=paths.REPO, capture_output=True, text=True, check=True).stdout.split()
+    tracked = subprocess.run(
+        ["git", "grep", "-l", "DT3_RACE_POINTS"], cwd=paths.REPO, capture_output=True, text=True, check=True
+    ).stdout.split()
     code = {name for name in tracked if not name.endswith((".md", ".h", ".c"))}
     assert code - {"tests/lab/test_races.py"} == {"tools/lab/labkit/build.py"}
 
@@ -85,9 +88,15 @@ def test_every_pair_is_chosen_not_chosen_or_has_a_cause(choice, space):
     held, operations = 7, 12
     assert space.size == (held + 4) * operations
     causes = space.causes()
-    # ATOMIC excludes all pairs of the atomic point but that with unload; ENDS those of exit whose second is in its process.
-    assert causes == {choice.LATER: 4 * operations, choice.ATOMIC: operations - 1, choice.ENDS: 8,
-                      choice.CLOSED: 6 + 7, choice.NO_OBJECTS: 1}
+    # ATOMIC excludes all pairs of the atomic point but that with unload; ENDS those of exit whose second is in its
+    # process.
+    assert causes == {
+        choice.LATER: 4 * operations,
+        choice.ATOMIC: operations - 1,
+        choice.ENDS: 8,
+        choice.CLOSED: 6 + 7,
+        choice.NO_OBJECTS: 1,
+    }
     chosen = space.choose(1)
     assert len(chosen) == len(set(chosen)) <= space.size - sum(causes.values())
     assert not set(chosen) & {f"{held}+{second.name}" for held, second, _why in space.prevented()}
@@ -108,7 +117,8 @@ def test_each_place_is_paired_with_the_same_objects_and_every_kind(space):
 
 
 def test_every_operation_is_chosen_as_a_second(choice):
-    """Eight operations of one kind, none with the same objects, and eight places: each place is paired with another one."""
+    """Eight operations of one kind, none with the same objects, and eight places: each place is paired with another
+    one."""
     operations = {f"ioctl.{number}": choice.Operation(f"ioctl.{number}", "subject", frozenset()) for number in range(8)}
     made = choice.Space(operations)
     made.add("".join(f"alone ioctl.{number}\npoint ioctl.{number} p 1 sleeps\n" for number in range(8)))
@@ -163,9 +173,12 @@ report write.a@p#2+unplug: it does not end:
 pair write.a@p#2+unplug: waits
 begin write.a@p#3+unplug
 """
-    assert choice.outcomes(text) == [("write.a@p#1+unplug", "ran"), ("write.a@p#2+unplug", "waits"),
-                                     ("write.a@p#3+unplug", "no end: the kernel hangs")]
-    (pair, what), = choice.REPORT.findall(text)
+    assert choice.outcomes(text) == [
+        ("write.a@p#1+unplug", "ran"),
+        ("write.a@p#2+unplug", "waits"),
+        ("write.a@p#3+unplug", "no end: the kernel hangs"),
+    ]
+    ((pair, what),) = choice.REPORT.findall(text)
     assert pair == "write.a@p#2+unplug" and what.endswith("wait_for_completion+0x1")
 
 

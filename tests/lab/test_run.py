@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""How tests/run counts the results of JUnit files, and those of a second run of failed tests; the jobs of the long run and their evidence."""
+"""How tests/run counts the results of JUnit files, and those of a second run of failed tests; the jobs of the long run
+and their evidence."""
 
 import subprocess
 import sys
@@ -25,7 +26,9 @@ def tally(program):
 
 
 def junit(path, *cases):
-    rows = "".join(f'<testcase classname="c" name="{name}">{f"<{what}/>" if what else ""}</testcase>' for name, what in cases)
+    rows = "".join(
+        f'<testcase classname="c" name="{name}">{f"<{what}/>" if what else ""}</testcase>' for name, what in cases
+    )
     path.write_text(f"<testsuites><testsuite>{rows}</testsuite></testsuites>")
     return path
 
@@ -54,7 +57,9 @@ def test_the_table_has_each_stage_and_the_slowest_tests_first(program, tally):
 
 def test_times_come_from_the_junit_file(tally, tmp_path):
     counted = tally()
-    (tmp_path / "x").write_text('<testsuite><testcase classname="c" name="a" time="1.5"/><testcase classname="c" name="b"/></testsuite>')
+    (tmp_path / "x").write_text(
+        '<testsuite><testcase classname="c" name="a" time="1.5"/><testcase classname="c" name="b"/></testsuite>'
+    )
     assert counted.add_junit("s", tmp_path / "x") and counted.seconds == {"s: c::a": 1.5}
 
 
@@ -78,11 +83,19 @@ def test_files_run_by_themselves_and_are_counted_together(program, stages, tally
     monkeypatch.setattr(stages, "ROOT", tmp_path)
     monkeypatch.delenv("CI", raising=False)
     (tmp_path / "t").mkdir()
-    for name, text in (("passes", "def test_a(): pass"), ("fails", "def test_b(): assert 0"), ("empty", ""), ("broken", "import absent")):
+    for name, text in (
+        ("passes", "def test_a(): pass"),
+        ("fails", "def test_b(): assert 0"),
+        ("empty", ""),
+        ("broken", "import absent"),
+    ):
         (tmp_path / f"t/test_{name}.py").write_text(text)
     counted = tally()
     assert not program.FilesOfTests("s", "t", tmp_path / "results").run(counted)
-    assert counted.passed == 1 and [failure.split("::")[-1] for failure in sorted(counted.failures)] == ["t.test_broken", "test_b"]
+    assert counted.passed == 1 and [failure.split("::")[-1] for failure in sorted(counted.failures)] == [
+        "t.test_broken",
+        "test_b",
+    ]
     assert [stage[:2] for stage in counted.stages] == [("s", "FAILED")]
     output = capsys.readouterr().out
     assert all(f"== t/test_{name}.py\n" in output for name in ("passes", "fails", "empty", "broken"))
@@ -98,7 +111,9 @@ def jobs(program, tmp_path):
 
 
 def test_an_unknown_job_is_refused_and_jobs_may_follow_options():
-    done = subprocess.run(["tests/run", "long", "--build", "build", "absent"], cwd=paths.REPO, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["tests/run", "long", "--build", "build", "absent"], cwd=paths.REPO, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1 and "there is no job absent" in done.stderr
     done = subprocess.run(["tests/run", "check", "races"], cwd=paths.REPO, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "only `long` has jobs" in done.stderr
@@ -132,7 +147,12 @@ def tree(program, stages, tmp_path, monkeypatch):
 
 
 def git(tree, *command):
-    subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *command], cwd=tree, check=True, capture_output=True)
+    subprocess.run(
+        ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *command],
+        cwd=tree,
+        check=True,
+        capture_output=True,
+    )
 
 
 def commit(tree):
@@ -158,14 +178,18 @@ def run(program, tree, what, names=()):
 def test_a_job_runs_again_when_an_input_has_changed_or_it_is_named(program, tree):
     assert run(program, tree, job(program)) and not run(program, tree, job(program))
     assert run(program, tree, job(program), ["j"])
-    line, = evidence(program, tree).lines.values()
+    (line,) = evidence(program, tree).lines.values()
     assert (line["Passed"], line["Failed"], line["Skipped"], line["Seed"]) == ("1", "0", "0", "7")
     (tree / "other").write_text("no input")
     commit(tree)
     assert not run(program, tree, job(program))
     (tree / "input").write_text("2")
     commit(tree)
-    assert list(program.long.listed([job(program)], evidence(program, tree)))[0].split(None, 1)[1].startswith("inputs changed since")
+    assert (
+        list(program.long.listed([job(program)], evidence(program, tree)))[0]
+        .split(None, 1)[1]
+        .startswith("inputs changed since")
+    )
     assert run(program, tree, job(program)) and not run(program, tree, job(program))
 
 
@@ -178,7 +202,9 @@ def test_a_failed_job_has_a_line_and_runs_again(program, tree):
 def test_a_job_whose_inputs_are_in_no_commit_leaves_no_line(program, tree, capsys):
     (tree / "input").write_text("2")
     assert run(program, tree, job(program))
-    assert not evidence(program, tree).lines and "input" in capsys.readouterr().out.split("no line in docs/evidence.md")[1]
+    assert (
+        not evidence(program, tree).lines and "input" in capsys.readouterr().out.split("no line in docs/evidence.md")[1]
+    )
 
 
 def test_runs_beside_each_other_keep_the_lines_of_both(program, tree):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Each folder of sim includes only what the line "May use:" of its README names, and that line names nothing that it does not use."""
+"""Each folder of sim includes only what the line "May use:" of its README names, and that line names nothing that it
+does not use."""
 
 import re
 
@@ -29,7 +30,8 @@ def includes(folder):
 
 
 def allowed(target, folder, uses):
-    """A rule is a file, or a folder without its subfolders. A folder with subfolders, such as sim/card, sees all of them."""
+    """A rule is a file, or a folder without its subfolders. A folder with subfolders, such as sim/card, sees all of
+    them."""
     parent = target.rpartition("/")[0]
     return target in uses or parent in uses or (parent + "/").startswith(name(folder) + "/")
 
@@ -38,7 +40,9 @@ def allowed(target, folder, uses):
 def test_a_folder_includes_only_what_its_readme_names(folder):
     uses = may_use(folder)
     for path, target in includes(folder):
-        assert allowed(target, folder, uses), f"{name(path)} includes {target}, which {name(folder)}/README.md does not name"
+        assert allowed(
+            target, folder, uses
+        ), f"{name(path)} includes {target}, which {name(folder)}/README.md does not name"
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name)
@@ -49,12 +53,17 @@ def test_a_readme_names_only_what_its_folder_includes(folder):
 
 def test_no_folder_uses_another_one_that_uses_it():
     """Without cycles there is an order in which the folders can be read."""
-    graph = {name(folder): {target.rpartition("/")[0] for _, target in includes(folder)} - {name(folder)} for folder in FOLDERS}
+    graph = {
+        name(folder): {target.rpartition("/")[0] for _, target in includes(folder)} - {name(folder)}
+        for folder in FOLDERS
+    }
     # engines.hh is the border of the engines. It includes nothing of the card.
     for folder in graph:
         if folder.startswith("sim/card/"):
             graph[folder].discard("sim/card")
-    assert not [target for path, target in includes(SIM / "card") if path.name == "engines.hh" and target.startswith("sim/card")]
+    assert not [
+        target for path, target in includes(SIM / "card") if path.name == "engines.hh" and target.startswith("sim/card")
+    ]
     while graph:
         free = [folder for folder, uses in graph.items() if not uses & set(graph)]
         assert free, graph

@@ -137,9 +137,22 @@ def test_messages_of_a_valid_capture_are_counted(checked):
 def test_all_kinds_of_messages_in_a_valid_order(checked):
     """A valid capture, from which each case below differs in one error."""
     connection = Conversation()
-    connection.sends(0, send(1, bytes(100), last=False), send(1, bytes(50), offset=100), send(2, b""), read_request(1, 5, 0x1000, 150))
-    connection.sends(1, read_response(5, 0x1000, bytes(100), last=False), read_response(5, 0x1064, bytes(50)), untagged(6, 0, 1, b"inv"))
-    connection.sends(0, write(9, 0, bytes(64), last=False), write(9, 64, bytes(8)), write(9, 0x500, b"x"), read_request(2, 5, 0, 0))
+    connection.sends(
+        0,
+        send(1, bytes(100), last=False),
+        send(1, bytes(50), offset=100),
+        send(2, b""),
+        read_request(1, 5, 0x1000, 150),
+    )
+    connection.sends(
+        1,
+        read_response(5, 0x1000, bytes(100), last=False),
+        read_response(5, 0x1064, bytes(50)),
+        untagged(6, 0, 1, b"inv"),
+    )
+    connection.sends(
+        0, write(9, 0, bytes(64), last=False), write(9, 64, bytes(8)), write(9, 0x500, b"x"), read_request(2, 5, 0, 0)
+    )
     connection.sends(1, read_response(5, 0, b""), terminate(1, 1, 0))
     connection.segment(1, fpdu(terminate(1, 1, 0)), again=True)  # a retransmission is not a second message
     connection.end()
@@ -198,30 +211,57 @@ WRONG = {
     "first msn": (sends(send(2, b"")), "SEND with MSN 2, 1 is next"),
     "msn repeated": (sends(send(1, b""), send(1, b"")), "SEND with MSN 1, 2 is next"),
     "msn left out": (sends(send(1, b""), send(3, b"")), "SEND with MSN 3, 2 is next"),
-    "msn changes within a message": (sends(send(1, b"ab", last=False), send(2, b"c", offset=2)), "SEND with MSN 2, 1 is next"),
-    "reads have an msn of their own": (sends(send(1, b""), read_request(2, 5, 0, 9)), "READ_REQUEST with MSN 2, 1 is next"),
+    "msn changes within a message": (
+        sends(send(1, b"ab", last=False), send(2, b"c", offset=2)),
+        "SEND with MSN 2, 1 is next",
+    ),
+    "reads have an msn of their own": (
+        sends(send(1, b""), read_request(2, 5, 0, 9)),
+        "READ_REQUEST with MSN 2, 1 is next",
+    ),
     "queue": (sends(untagged(3, 1, 1, b"")), "SEND in queue 1"),
     "queue of a read": (sends(untagged(1, 0, 1, bytes(28))), "READ_REQUEST in queue 0"),
     "first offset": (sends(send(1, b"", offset=4)), "SEND with message offset 4, 0 is next"),
-    "hole in a message": (sends(send(1, b"ab", last=False), send(1, b"c", offset=3)), "SEND with message offset 3, 2 is next"),
+    "hole in a message": (
+        sends(send(1, b"ab", last=False), send(1, b"c", offset=3)),
+        "SEND with message offset 3, 2 is next",
+    ),
     "last flag left out": (sends(send(1, b"ab", last=False), send(2, b"c")), "SEND with MSN 2, 1 is next"),
     "last flag too early": (sends(send(1, b"ab"), send(1, b"c", offset=2)), "SEND with MSN 1, 2 is next"),
-    "interleaved": (sends(write(9, 0, b"ab", last=False), send(1, b"")), "SEND begins before the WRITE before it has ended"),
+    "interleaved": (
+        sends(write(9, 0, b"ab", last=False), send(1, b"")),
+        "SEND begins before the WRITE before it has ended",
+    ),
     "write goes back": (sends(write(9, 8, b"ab", last=False), write(9, 8, b"ab")), "does not continue the segment"),
-    "write changes its STag": (sends(write(9, 8, b"ab", last=False), write(8, 10, b"ab")), "does not continue the segment"),
+    "write changes its STag": (
+        sends(write(9, 8, b"ab", last=False), write(8, 10, b"ab")),
+        "does not continue the segment",
+    ),
     "request in two": (sends(read_request(1, 5, 0, 9, last=False)), "READ_REQUEST without its last segment"),
     "short request": (sends(untagged(1, 1, 1, bytes(20))), "READ_REQUEST of 20 bytes|Malformed"),
     "response to nothing": (sends(read_response(5, 0, b"")), "READ_RESPONSE to no request"),
-    "response elsewhere": (sends(read_response(6, 0x1000, bytes(150)), before=[REQUEST]), "but the request of frame [0-9]+ is for 0x00000005"),
+    "response elsewhere": (
+        sends(read_response(6, 0x1000, bytes(150)), before=[REQUEST]),
+        "but the request of frame [0-9]+ is for 0x00000005",
+    ),
     "response too short": (sends(read_response(5, 0x1000, bytes(149)), before=[REQUEST]), "with 149 of 150 bytes ends"),
     "response too long": (sends(read_response(5, 0x1000, bytes(151)), before=[REQUEST]), "with 151 of 150 bytes ends"),
-    "response without an end": (sends(read_response(5, 0x1000, bytes(150), last=False), before=[REQUEST]), "with 150 of 150 bytes continues"),
+    "response without an end": (
+        sends(read_response(5, 0x1000, bytes(150), last=False), before=[REQUEST]),
+        "with 150 of 150 bytes continues",
+    ),
     "after a terminate": (sends(terminate(0, 0, 0), send(1, b"")), "a message after TERMINATE"),
     "second terminate": (sends(terminate(0, 0, 0), terminate(0, 0, 0, msn=2)), "a message after TERMINATE"),
     "unknown code": (sends(terminate(0, 1, 0x77)), "TERMINATE 0/1/0x77 .no such code."),
     "unknown layer": (sends(terminate(5, 0, 0)), "TERMINATE 5/0/0x00 .no such code."),
-    "code for another message": (sends(terminate(0, 1, 0), before=[write(9, 0, b"")]), "is for READ_REQUEST.*the peer has sent WRITE only"),
-    "tagged code for a send": (sends(terminate(1, 1, 1), before=[send(1, b"")]), "is for READ_RESPONSE, WRITE; the peer has sent SEND only"),
+    "code for another message": (
+        sends(terminate(0, 1, 0), before=[write(9, 0, b"")]),
+        "is for READ_REQUEST.*the peer has sent WRITE only",
+    ),
+    "tagged code for a send": (
+        sends(terminate(1, 1, 1), before=[send(1, b"")]),
+        "is for READ_RESPONSE, WRITE; the peer has sent SEND only",
+    ),
 }
 
 
@@ -269,7 +309,9 @@ def verdicts(tmp_path_factory):
         talks[-1].end()
     report = wirecheck.check(save(tmp_path_factory.mktemp("wrong") / "c.pcap", *talks), allowed=["."])
     assert report.connections == len(talks)
-    owners = [(name, number) for name, connection in zip(spoilers, talks) for number in range(1, len(connection.frames) + 1)]
+    owners = [
+        (name, number) for name, connection in zip(spoilers, talks) for number in range(1, len(connection.frames) + 1)
+    ]
     found = {name: [] for name in spoilers}
     for problem in report.allowed:
         number, text = re.fullmatch(r"frame (\d+): (.*)", problem).groups()
@@ -287,7 +329,7 @@ def test_each_error_is_reported_with_its_frame(verdicts, name):
 @pytest.mark.parametrize("cause", [*CAUSES, "CRC"])
 def test_terminate_codes_must_match_their_cause(verdicts, cause):
     assert not [problem for problem in verdicts[f"{cause}, valid code"] if "TERMINATE" in problem]
-    complaint, = (problem for problem in verdicts[f"{cause}, invalid code"] if "TERMINATE" in problem)
+    (complaint,) = (problem for problem in verdicts[f"{cause}, invalid code"] if "TERMINATE" in problem)
     assert re.match(r"frame 7: TERMINATE .* for the peer's wrong .*; expected:", complaint)
 
 
@@ -328,8 +370,10 @@ def test_the_command_prints_reports_and_fails_on_errors(tmp_path, capsys):
     bad.sends(0, send(2, b""))
     files = [str(save(tmp_path / name, connection)) for name, connection in (("good.pcap", good), ("bad.pcap", bad))]
     assert cli.main(["check-wire", files[0]]) == 0
-    assert capsys.readouterr().out == (f"{files[0]}: 7 frames, 1 RDMA connections, FPDUs: 1 Send, 1 Terminate; "
-                                       "TERMINATE 0/0/0x00 (local catastrophic error)\n")
+    assert (
+        capsys.readouterr().out == f"{files[0]}: 7 frames, 1 RDMA connections, FPDUs: 1 Send, 1 Terminate; "
+        "TERMINATE 0/0/0x00 (local catastrophic error)\n"
+    )
     assert cli.main(["check-wire", *files]) == 1
     assert capsys.readouterr().err == f"{files[1]}:\n  frame 6: SEND with MSN 2, 1 is next\n"
     assert cli.main(["check-wire", str(tmp_path / "none")]) == 2

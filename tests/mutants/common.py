@@ -9,7 +9,9 @@ from labkit import paths
 
 OUT = paths.REPO / "build/mutants"
 MODULES = ("iw_cxgb3", "uverbs", "rdma_cm")
-NOT_COMPILED = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")|\s+__guarded_by\(.*?\)', re.S)  # by gcc; strings are
+NOT_COMPILED = re.compile(
+    r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")|\s+__guarded_by\(.*?\)', re.S
+)  # by gcc; strings are
 
 
 def digest(*parts: str) -> str:
@@ -17,7 +19,9 @@ def digest(*parts: str) -> str:
 
 
 def sources(folder: str, *suffixes: str) -> list[str]:
-    return sorted(str(path.relative_to(paths.REPO)) for path in (paths.REPO / folder).iterdir() if path.suffix in suffixes)
+    return sorted(
+        str(path.relative_to(paths.REPO)) for path in (paths.REPO / folder).iterdir() if path.suffix in suffixes
+    )
 
 
 def text_of(files: list[str]) -> list[str]:
@@ -25,17 +29,27 @@ def text_of(files: list[str]) -> list[str]:
 
 
 def code_in(files: list[str]) -> list[str]:
-    """The same without comments, spaces, and what only the check of locks reads: what the results of running tests depend on."""
+    """The same without comments, spaces, and what only the check of locks reads: what the results of running tests
+    depend on."""
     return [re.sub(r"\s+", " ", NOT_COMPILED.sub(lambda match: match[1] or "", text)) for text in text_of(files)]
 
 
 def files_in(folder: str) -> list[str]:
     """All sources below a folder."""
-    return sorted(str(path.relative_to(paths.REPO)) for path in (paths.REPO / folder).rglob("*") if path.suffix in (".c", ".h", ".cc", ".hh"))
+    return sorted(
+        str(path.relative_to(paths.REPO))
+        for path in (paths.REPO / folder).rglob("*")
+        if path.suffix in (".c", ".h", ".cc", ".hh")
+    )
 
 
 def module_files() -> list[str]:
-    return [file for module in MODULES for file in sources(f"kernel/{module}", ".c", ".h") if not Path(file).name.startswith("trace")]
+    return [
+        file
+        for module in MODULES
+        for file in sources(f"kernel/{module}", ".c", ".h")
+        if not Path(file).name.startswith("trace")
+    ]
 
 
 def closure(file: Path, folders: list[Path], seen: set[Path]) -> None:

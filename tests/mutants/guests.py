@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Judges the mutants of the modules in guests: by the KUnit suites, and by the operations of the race tests on a modelled card."""
+"""Judges the mutants of the modules in guests: by the KUnit suites, and by the operations of the race tests on a
+modelled card."""
 
 import copy
 import json
@@ -34,19 +35,25 @@ def switchable_tree(tree):
         raise SystemExit(f"{len(mutants)} mutants: raise MOST")
     for suite in (tree / "tests/kunit").glob("*/*_kunit.c"):
         text = (paths.REPO / suite.relative_to(tree)).read_text()
-        suite.write_text(f"""{text}
+        suite.write_text(
+            f"""{text}
 unsigned char t3_mutant_hits[{MOST}];
 module_param_array(t3_mutant_hits, byte, NULL, 0444);
-""")
-    # A module of its own has the number: KUnit of some kernels runs a suite before the parameters of its module are parsed.
+"""
+        )
+    # A module of its own has the number: KUnit of some kernels runs a suite before the parameters of its module are
+    # parsed.
     (tree / "tests/kunit/mutant").mkdir(exist_ok=True)
-    (tree / "tests/kunit/mutant/Kbuild").write_text(f"obj-m := t3_mutant.o\nccflags-y := -I$(src)/../../../kernel/include -DT3_MUTANTS={MOST}\n")
+    (tree / "tests/kunit/mutant/Kbuild").write_text(
+        f"obj-m := t3_mutant.o\nccflags-y := -I$(src)/../../../kernel/include -DT3_MUTANTS={MOST}\n"
+    )
     shutil.copyfile(HERE / "kernel_mutant.c", tree / "tests/kunit/mutant/t3_mutant.c")
     return mutants
 
 
 class InGuests:
-    """Judges mutants by suites that run in a lab, several mutants after one another. A suite is what can run by itself and takes seconds."""
+    """Judges mutants by suites that run in a lab, several mutants after one another. A suite is what can run by itself
+    and takes seconds."""
 
     MOST_SUITES = None  # how many of the suites that execute a mutant are tried
 
@@ -68,7 +75,8 @@ class InGuests:
         raise NotImplementedError
 
     def _run(self, guest, suite, number, deadline):
-        """Runs a suite with a mutant; returns its exit status, what was wrong, or "", and the flags of the mutants that were executed."""
+        """Runs a suite with a mutant; returns its exit status, what was wrong, or "", and the flags of the mutants that
+        were executed."""
         raise NotImplementedError
 
     def _suites_for(self, files):
@@ -111,7 +119,9 @@ class InGuests:
         try:
             guest = self._guest()
             before = len(guest.dmesg())
-            status, wrong, hits = self._run(guest, suite, number, (20 + 3 * self._pace.get(suite, self._deadline)) / self._made.pace)
+            status, wrong, hits = self._run(
+                guest, suite, number, (20 + 3 * self._pace.get(suite, self._deadline)) / self._made.pace
+            )
             trouble = klog.trouble(guest.dmesg()[before:])
             broken = bool(trouble) or status != 0
             if trouble:
@@ -126,8 +136,8 @@ class InGuests:
                 self.end()
 
     def survey(self, files):
-        """Runs each suite that has one of the files without a mutant, which records the mutants that it executes; it must pass. The
-        records are stored, too, by what they depend on: also by the numbers of the mutants."""
+        """Runs each suite that has one of the files without a mutant, which records the mutants that it executes; it
+        must pass. The records are stored, too, by what they depend on: also by the numbers of the mutants."""
         names = [mutant.name for mutant in mutate.numbered(paths.REPO, module_files())]
         for suite, depends in self._suites_for(files):
             known = OUT / f"survey-{suite}-{digest(self._debian, self._kernel, *names, *depends)}.json"
@@ -149,7 +159,9 @@ class InGuests:
 
     def _suites_of(self, mutant):
         """The suites that execute a mutant, the fastest first."""
-        return sorted((name for name in self.hits if mutant.number in self.hits[name]), key=self._pace.get)[:self.MOST_SUITES]
+        return sorted((name for name in self.hits if mutant.number in self.hits[name]), key=self._pace.get)[
+            : self.MOST_SUITES
+        ]
 
     def _try(self, mutant, suite):
         """Runs a suite with a mutant; returns the error, or ""."""
@@ -163,8 +175,8 @@ class InGuests:
         return wrong
 
     def _leaks(self, runs):
-        """The runs, tuples that begin with two times, in which memory was leaked. A scan takes a minute, so there is one for many runs; an
-        object's age shows in which of them it was allocated."""
+        """The runs, tuples that begin with two times, in which memory was leaked. A scan takes a minute, so there is
+        one for many runs; an object's age shows in which of them it was allocated."""
         guest = self._guest()
         guest.run("sleep 6; echo scan > /sys/kernel/debug/kmemleak; echo scan > /sys/kernel/debug/kmemleak", 120)
         leaks = guest.check("cat /sys/kernel/debug/kmemleak", 120)
@@ -174,7 +186,8 @@ class InGuests:
         return [run for run in runs if any(run[0] - 0.5 <= at <= run[1] + 0.5 for at in times)]
 
     def _run_all(self, pairs):
-        """Runs pairs of a mutant and a suite, then scans for leaks. Returns what was wrong, by the number of the mutant."""
+        """Runs pairs of a mutant and a suite, then scans for leaks. Returns what was wrong, by the number of the
+        mutant."""
         wrong, runs, waiting = {}, [], list(pairs)
         while waiting:
             mutant, suite = waiting.pop(0)
@@ -197,7 +210,8 @@ class InGuests:
         return wrong
 
     def judge(self, mutants):
-        """Yields a mutant, its outcome, the suites and the error. The fastest suite of each runs first, since it kills most of them."""
+        """Yields a mutant, its outcome, the suites and the error. The fastest suite of each runs first, since it kills
+        most of them."""
         seen = [mutant for mutant in mutants if self._suites_of(mutant)]
         wrong = self._run_all([(mutant, self._suites_of(mutant)[0]) for mutant in seen])
         alive = [mutant for mutant in seen if mutant.number not in wrong]
@@ -233,19 +247,30 @@ class Kunit(InGuests):
 
     def prepare(self):
         mutants = switchable_tree(self._out / "src")
-        build.in_build_root(self._made, f"""
+        build.in_build_root(
+            self._made,
+            f"""
             cd /src/{self._out.relative_to(paths.REPO)}
             nice make -C {build.OWN_HEADERS} {self._made.kernel.kind.kbuild} M=$PWD/src/tests/kunit -j{os.cpu_count()} modules
-            mkdir -p kunit && find src/tests/kunit -name '*.ko' -exec cp -p {{}} kunit/ \\;""", self._out / "build.log")
+            mkdir -p kunit && find src/tests/kunit -name '*.ko' -exec cp -p {{}} kunit/ \\;""",  # noqa: E501
+            self._out / "build.log",
+        )  # noqa: E501
         return mutants
 
     def depends(self, mutant):
         """The hash of the inputs of a result."""
         suites = sorted(name for name, files in self.suites.items() if mutant.file in files)
-        return digest(self._debian, self._kernel, mutant.name, *code_in(sorted({file for name in suites for file in self.suites[name]})))
+        return digest(
+            self._debian,
+            self._kernel,
+            mutant.name,
+            *code_in(sorted({file for name in suites for file in self.suites[name]})),
+        )
 
     def _start(self):
-        self._lab = Lab(guests=1, cards=0, load="none", suite=self._debian, kernel=self._kernel, name=self._name).__enter__()
+        self._lab = Lab(
+            guests=1, cards=0, load="none", suite=self._debian, kernel=self._kernel, name=self._name
+        ).__enter__()
         guest = self._lab.guests[0]
         folder = self._folder("kunit")
         depends = guest.check(f"cd {folder} && modinfo -F depends *.ko")
@@ -258,8 +283,13 @@ class Kunit(InGuests):
 
     def _run(self, guest, suite, number, deadline):
         before = len(guest.dmesg())
-        done = guest.run(f"echo {number} > /sys/module/t3_mutant/parameters/number && insmod {self._folder('kunit')}/{suite}.ko && "
-                         f"cat /sys/module/{suite}/parameters/t3_mutant_hits && rmmod {suite}", deadline)
+        done = guest.run(
+            (
+                f"echo {number} > /sys/module/t3_mutant/parameters/number && insmod {self._folder('kunit')}/{suite}.ko"
+                f" && cat /sys/module/{suite}/parameters/t3_mutant_hits && rmmod {suite}"
+            ),
+            deadline,
+        )
         results = ktap.parse(guest.dmesg()[before:])
         faults = [f"{name}: {fault}" for run in results for name, test in run.leaves() for fault in test.faults()]
         hits = {n for n, hit in enumerate(done.stdout.strip().split(",")) if hit == "1"}
@@ -269,8 +299,8 @@ class Kunit(InGuests):
 
 
 class Operations(InGuests):
-    """The operations of tests/races, each alone: real commands, files and mappings, removal of the device, and unloading. An operation
-    counts as failed if objects are left, it does not end, or the kernel log has an error."""
+    """The operations of tests/races, each alone: real commands, files and mappings, removal of the device, and
+    unloading. An operation counts as failed if objects are left, it does not end, or the kernel log has an error."""
 
     MOST_SUITES = 4
     STATE = "/sys/module/t3_mutant/parameters"
@@ -278,18 +308,23 @@ class Operations(InGuests):
 
     def __init__(self, kind, debian):
         super().__init__(kind, debian, 60.0)
-        self._inputs = code_in([*files_in("kernel"), *files_in("tests/programs/races"), *files_in("tests/modules/races")])
+        self._inputs = code_in(
+            [*files_in("kernel"), *files_in("tests/programs/races"), *files_in("tests/modules/races")]
+        )
 
     def prepare(self):
         """In the tree of Kunit, so that a mutant has one number."""
         tree = self._out / "src"
         mutants = switchable_tree(tree)
         (tree / "Kbuild").write_text("obj-m := tests/kunit/mutant/ tests/modules/races/ kernel/\n")
-        build.in_build_root(self._made, f"""
+        build.in_build_root(
+            self._made,
+            f"""
             cd /src/{self._out.relative_to(paths.REPO)}
             nice make -C {build.OWN_HEADERS} {self._made.kernel.kind.make} M=$PWD/src -j{os.cpu_count()} {build.WITH_RACE_POINTS} modules
-            mkdir -p mutated && find src/kernel src/tests/modules src/tests/kunit/mutant -name '*.ko' -exec cp -p {{}} mutated/ \\;""",
-                            self._out / "build-mutated.log")
+            mkdir -p mutated && find src/kernel src/tests/modules src/tests/kunit/mutant -name '*.ko' -exec cp -p {{}} mutated/ \\;""",  # noqa: E501
+            self._out / "build-mutated.log",
+        )  # noqa: E501
         build.everything(self._debian, self._kernel)  # the programs, and the modules of a card's peer
         return mutants
 
@@ -309,12 +344,15 @@ class Operations(InGuests):
     def _run(self, guest, suite, number, deadline):
         (guest.share / "alone").write_text(suite.removeprefix(f"{self.name}.") + "\n")
         (guest.share / "zeros").write_text(",".join("0" * MOST))
-        done = guest.run(f"""cat /share/zeros > {self.STATE}/hits && echo {number} > {self.STATE}/number || exit 99
+        done = guest.run(
+            f"""cat /share/zeros > {self.STATE}/hits && echo {number} > {self.STATE}/number || exit 99
             /t3/bin/t3-races --modules {self._folder('mutated')}{fixture.device_option(self._lab, self.DEVICE)} --alone /share/alone
             status=$?
             echo 0 > {self.STATE}/number
             echo hits $(cat {self.STATE}/hits)
-            exit $status""", deadline)
+            exit $status""",  # noqa: E501
+            deadline,
+        )  # noqa: E501
         [flags] = re.findall(r"^hits (\S+)", done.stdout, re.M) or [""]
         reports = re.findall(r"^report (.*)", done.stdout, re.M)
         wrong = reports[0] if reports else f"status {done.rc}: {done.stderr.strip()[-200:]}" if done.rc else ""

@@ -40,11 +40,17 @@ class Locks:
 
     def prepare(self):
         subprocess.run([TOOLS / "check-locks"], check=True)
-        self._root = subprocess.run([TOOLS / "root", "forky", "clang-22"], check=True, capture_output=True, text=True).stdout.strip()
+        self._root = subprocess.run(
+            [TOOLS / "root", "forky", "clang-22"], check=True, capture_output=True, text=True
+        ).stdout.strip()
         return [mutant for mutant in mutate.numbered(paths.REPO, self.files) if mutant.step == "lock"]
 
     def depends(self, mutant):
-        return digest(self.name, mutant.name, *text_of([*self.files, "kernel/include/t3_context.h", "tools/kernel-headers/clang-context"]))
+        return digest(
+            self.name,
+            mutant.name,
+            *text_of([*self.files, "kernel/include/t3_context.h", "tools/kernel-headers/clang-context"]),
+        )
 
     def survey(self, _files):
         pass  # check-locks has passed
@@ -64,8 +70,23 @@ class Locks:
 
     def _report(self, file):
         """What the compiler reports for a file, or ""."""
-        done = subprocess.run(["unshare", "--mount", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "sh", "-euc", IN_ROOT, "sh",
-                               self._root, self._tree, file.removeprefix("kernel/")], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [
+                "unshare",
+                "--mount",
+                *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]),
+                "sh",
+                "-euc",
+                IN_ROOT,
+                "sh",
+                self._root,
+                self._tree,
+                file.removeprefix("kernel/"),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         found = REPORT.search(done.stderr)
         if done.returncode:
             raise SystemExit(f"{file} cannot be compiled: {done.stderr}")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Finds what can be taken away from a source, and makes every such change switchable at run time.
 
-A mutant lacks one step of a pattern that keeps objects alive or accesses in order: a get, a put, a lock with its unlocks, a barrier, a
-flush, a cancel, a charge, or a step of an unwinding path. All mutants of a tree are in one build: a step that mutant N lacks becomes
-`if (!T3_MUTANT(N)) step;`, so that nothing is compiled anew for each, and a mutant that does not compile is found at once.
+A mutant lacks one step of a pattern that keeps objects alive or accesses in order: a get, a put, a lock with its
+unlocks, a barrier, a flush, a cancel, a charge, or a step of an unwinding path. All mutants of a tree are in one build:
+a step that mutant N lacks becomes `if (!T3_MUTANT(N)) step;`, so that nothing is compiled anew for each, and a mutant
+that does not compile is found at once.
 """
 
 import hashlib
@@ -12,46 +13,75 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Iterator
 
-# Steps by the name of the function that is called, first match first. What a call in an expression gives when it is not made: `given`.
+# Steps by the name of the function that is called, first match first. What a call in an expression gives when it is not
+# made: `given`.
 STEPS = (
-    ("flush", r"(flush|drain|destroy)_\w*work\w*|flush_workqueue|synchronize_\w+|\w*rcu_barrier|wait_for_completion\w*|(__)?wait_event\w*"
-              r"|kthread_stop|tasklet_kill|free_irq|\w+_wait_\w+|wait_\w+", "0"),
-    ("cancel", r"cancel_\w*work\w*|disable_work\w*|(del|delete)_timer\w*|timer_(delete|shutdown)\w*|hrtimer_cancel|\w+_cancel(_\w+)?"
-               r"|\w+_stop(_\w+)?|unregister_\w+|\w+_unregister\w*|\w+_unlisten|\w+_unwatch", "0"),
+    (
+        "flush",
+        r"(flush|drain|destroy)_\w*work\w*|flush_workqueue|synchronize_\w+|\w*rcu_barrier|wait_for_completion\w*|(__)?wait_event\w*"  # noqa: E501
+        r"|kthread_stop|tasklet_kill|free_irq|\w+_wait_\w+|wait_\w+",
+        "0",
+    ),
+    (
+        "cancel",
+        r"cancel_\w*work\w*|disable_work\w*|(del|delete)_timer\w*|timer_(delete|shutdown)\w*|hrtimer_cancel|\w+_cancel(_\w+)?"  # noqa: E501
+        r"|\w+_stop(_\w+)?|unregister_\w+|\w+_unregister\w*|\w+_unlisten|\w+_unwatch",
+        "0",
+    ),
     ("charge", r"(\w+_)?(un)?charge(_\w+)?|ib_rdmacg_\w+|account_\w+|atomic(64)?_(add|sub|inc|dec)\w*", "0"),
-    ("get", r"kref_get(_unless_zero)?|refcount_(inc|add)\w*|(t3_|uv_|cm_|ucm_)\w+_(get|hold)|(dev|dst|neigh|sock|l2t|mm|fd)_hold"
-            r"|get_(device|page|net|file|task\w*)|try_module_get|__module_get|mmgrab|mmget\w*|t3_dev_enter|percpu_ref_\w*get\w*"
-            r"|(\w+_)?ref_get|get|hold", "1"),
-    ("put", r"kref_put\w*|refcount_(dec|sub)\w*|\w+_(put|unref|drop)(_\w+)?|put_(device|page|net|file|task\w*|unused_fd|user_pages\w*)|put"
-            r"|module_put|mmdrop|t3_dev_leave|k?v?free(_\w+)?|kmem_cache_free|kfree_(skb|rcu)|\w+_(free|release|destroy|dealloc|erase|remove"
-            r"|forget|close|unmap|exit)(_\w+)?|free_\w+|munmap|unpin_\w+|unpin|list_del\w*|hlist_del\w*|hash_del\w*|__list_del\w*"
-            r"|xa_erase\w*|ida_free|idr_remove|fput|sock_release|ibv_cmd_(destroy|dereg|dealloc)\w*|dma_unmap\w*|skb_queue_purge"
-            r"|t3_qp_leave_cqs|\w+_unlist", "0"),
+    (
+        "get",
+        r"kref_get(_unless_zero)?|refcount_(inc|add)\w*|(t3_|uv_|cm_|ucm_)\w+_(get|hold)|(dev|dst|neigh|sock|l2t|mm|fd)_hold"  # noqa: E501
+        r"|get_(device|page|net|file|task\w*)|try_module_get|__module_get|mmgrab|mmget\w*|t3_dev_enter|percpu_ref_\w*get\w*"  # noqa: E501
+        r"|(\w+_)?ref_get|get|hold",
+        "1",
+    ),
+    (
+        "put",
+        r"kref_put\w*|refcount_(dec|sub)\w*|\w+_(put|unref|drop)(_\w+)?|put_(device|page|net|file|task\w*|unused_fd|user_pages\w*)|put"  # noqa: E501
+        r"|module_put|mmdrop|t3_dev_leave|k?v?free(_\w+)?|kmem_cache_free|kfree_(skb|rcu)|\w+_(free|release|destroy|dealloc|erase|remove"  # noqa: E501
+        r"|forget|close|unmap|exit)(_\w+)?|free_\w+|munmap|unpin_\w+|unpin|list_del\w*|hlist_del\w*|hash_del\w*|__list_del\w*"  # noqa: E501
+        r"|xa_erase\w*|ida_free|idr_remove|fput|sock_release|ibv_cmd_(destroy|dereg|dealloc)\w*|dma_unmap\w*|skb_queue_purge"  # noqa: E501
+        r"|t3_qp_leave_cqs|\w+_unlist",
+        "0",
+    ),
     ("barrier", r"smp_[rwm]+b\w*|dma_[rw]mb|[rw]?mb|\w+_barrier|atomic_thread_fence", "0"),
-)
+)  # noqa: E501
 ALWAYS = ("complete", "complete_all", "wake_up_all", "wake_up")  # steps of unwinding only
 LOCKS = (
     (r"spin_lock(?:_bh|_irq|_irqsave|_nested|_irqsave_nested)?", r"spin_unlock(?:_bh|_irq|_irqrestore)?"),
     (r"mutex_lock(?:_nested|_interruptible|_killable)?", r"mutex_unlock"),
     (r"xa_lock(?:_bh|_irq|_irqsave)?", r"xa_unlock(?:_bh|_irq|_irqrestore)?"),
-    (r"rcu_read_lock", r"rcu_read_unlock"), (r"srcu_read_lock", r"srcu_read_unlock"),
-    (r"down_read(?:_killable)?", r"up_read"), (r"down_write(?:_killable)?", r"up_write"), (r"mmap_read_lock", r"mmap_read_unlock"),
-    (r"pthread_mutex_lock", r"pthread_mutex_unlock"), (r"(?:\w+(?:\.|->))+(?:try_)?lock", r"(?:\w+(?:\.|->))+unlock"),
+    (r"rcu_read_lock", r"rcu_read_unlock"),
+    (r"srcu_read_lock", r"srcu_read_unlock"),
+    (r"down_read(?:_killable)?", r"up_read"),
+    (r"down_write(?:_killable)?", r"up_write"),
+    (r"mmap_read_lock", r"mmap_read_unlock"),
+    (r"pthread_mutex_lock", r"pthread_mutex_unlock"),
+    (r"(?:\w+(?:\.|->))+(?:try_)?lock", r"(?:\w+(?:\.|->))+unlock"),
     (r"local_irq_save", r"local_irq_restore"),
 )
 WEAKER = (  # what becomes of an ordered access
-    (r"smp_store_release", "WRITE_ONCE(*({0}), {1})"), (r"smp_load_acquire", "READ_ONCE(*({0}))"),
-    (r"rcu_assign_pointer", "RCU_INIT_POINTER({0}, {1})"), (r"atomic_set_release", "atomic_set({0}, {1})"),
-    (r"atomic_read_acquire", "atomic_read({0})"), (r"atomic_fetch_dec_release", "atomic_fetch_dec_relaxed({0})"),
+    (r"smp_store_release", "WRITE_ONCE(*({0}), {1})"),
+    (r"smp_load_acquire", "READ_ONCE(*({0}))"),
+    (r"rcu_assign_pointer", "RCU_INIT_POINTER({0}, {1})"),
+    (r"atomic_set_release", "atomic_set({0}, {1})"),
+    (r"atomic_read_acquire", "atomic_read({0})"),
+    (r"atomic_fetch_dec_release", "atomic_fetch_dec_relaxed({0})"),
 )
-ORDERS = re.compile(r"__ATOMIC_(?:ACQUIRE|RELEASE|ACQ_REL|SEQ_CST)|std::memory_order_(?:acquire|release|acq_rel|seq_cst)")
+ORDERS = re.compile(
+    r"__ATOMIC_(?:ACQUIRE|RELEASE|ACQ_REL|SEQ_CST)|std::memory_order_(?:acquire|release|acq_rel|seq_cst)"
+)
 RELAXED = {"_": "__ATOMIC_RELAXED", "s": "std::memory_order_relaxed"}
 CALL = re.compile(r"(?<![\w.>:])((?:[A-Za-z_]\w*(?:\([^()]*\))?(?:\.|->|::))*)([A-Za-z_]\w*)\s*\(")
 LABEL = re.compile(r"^(?!default|public|private)([A-Za-z_]\w*):$", re.M)
-# No steps: statements, assertions, messages, attributes that are put into a netlink message, and the end of what holds no memory by then.
-NO_STEP = re.compile(r"^(if|for|while|switch|return|sizeof|do|else|case|defined|list_for_each\w*|trace_\w+|T3_\w+|lockdep_\w+|user_\w*access_\w+"
-                     r"|\w+_init|\w*_(un)?lock(_\w+)?|lock|unlock|(dev|pr|ibdev|netdev)_(err|warn|info|dbg)\w*|rdma_nl_put_\w+|nla_\w+|\w+_report_\w+"
-                     r"|(pthread_)?mutex_destroy|ida_destroy|__(acquire|release)\w*)$")
+# No steps: statements, assertions, messages, attributes that are put into a netlink message, and the end of what holds
+# no memory by then.
+NO_STEP = re.compile(
+    r"^(if|for|while|switch|return|sizeof|do|else|case|defined|list_for_each\w*|trace_\w+|T3_\w+|lockdep_\w+|user_\w*access_\w+"  # noqa: E501
+    r"|\w+_init|\w*_(un)?lock(_\w+)?|lock|unlock|(dev|pr|ibdev|netdev)_(err|warn|info|dbg)\w*|rdma_nl_put_\w+|nla_\w+|\w+_report_\w+"  # noqa: E501
+    r"|(pthread_)?mutex_destroy|ida_destroy|__(acquire|release)\w*)$"
+)  # noqa: E501
 
 
 @dataclass
@@ -79,6 +109,7 @@ class Mutant:
 
 def code_of(text: str) -> str:
     """The same without comments, strings and directives, character by character."""
+
     def blank(match: re.Match) -> str:
         return re.sub(r"[^\n]", " ", match[0])
 
@@ -118,9 +149,13 @@ def functions(code: str) -> Iterator[tuple[str, int, int]]:
         at = match.start()
         if match[0] == "{":
             head = code[start:at]
-            holds = bool(re.search(r"\b(namespace|class|struct|extern|union|enum)\b[^()]*$", head)) and depth == sum(outside)
+            holds = bool(re.search(r"\b(namespace|class|struct|extern|union|enum)\b[^()]*$", head)) and depth == sum(
+                outside
+            )
             if depth == sum(outside) and not holds:
-                found = re.findall(r"([A-Za-z_~]\w*)\s*\(", re.sub(r"__\w+\([^()]*\)|\bT3_DEFINE_\w+\([^()]*\)", "", head))
+                found = re.findall(
+                    r"([A-Za-z_~]\w*)\s*\(", re.sub(r"__\w+\([^()]*\)|\bT3_DEFINE_\w+\([^()]*\)", "", head)
+                )
                 name, begin = (found[0] if found else ""), at + 1
             outside.append(holds)
             depth += 1
@@ -139,7 +174,7 @@ def functions(code: str) -> Iterator[tuple[str, int, int]]:
 
 def is_statement(code: str, begin: int, end: int) -> bool:
     """Whether a call is all there is between two statements."""
-    if not re.match(r"\s*;", code[end:end + 200]):
+    if not re.match(r"\s*;", code[end : end + 200]):
         return False
     before = code[:begin].rstrip()
     if not before or before[-1] in ";{}" or re.search(r"\b(else|do)$", before):
@@ -166,7 +201,7 @@ def find(text: str, file: str) -> list[Mutant]:
         for match in CALL.finditer(code, begin, end):
             closing = end_of_call(code, match.end() - 1)
             if 0 < closing <= end:
-                calls.append((match.start(), closing, match[2], match[1] + match[2], text[match.end():closing - 1]))
+                calls.append((match.start(), closing, match[2], match[1] + match[2], text[match.end() : closing - 1]))
         found += _locks(code, text, file, function, calls)
         for at, closing, name, full, inside in calls:
             mutant = _step(code, text, file, function, at, closing, name, full, inside, at >= unwinding)
@@ -221,7 +256,7 @@ def _step(code, text, file, function, at, closing, name, full, inside, unwinding
 
 def _is_condition(code: str, at: int, closing: int) -> bool:
     """Whether a call's value is only tested for being 0."""
-    before, after = code[max(0, at - 60):at].rstrip(), code[closing:closing + 60].lstrip()
+    before, after = code[max(0, at - 60) : at].rstrip(), code[closing : closing + 60].lstrip()
     return bool(re.search(r"\b(if|while)\s*\(!?$|(&&|\|\|)\s*!?$", before)) and bool(re.match(r"\)|&&|\|\|", after))
 
 
@@ -260,8 +295,11 @@ def _locks(code, text, file, function, calls) -> Iterator[Mutant]:
 
 
 def apply(text: str, mutants: list[Mutant]) -> str:
-    """The source with all mutants in it, each under its number. Of two that overlap, the inner one is within the outer."""
-    edits = sorted((begin, end, new.replace("{n}", str(mutant.number))) for mutant in mutants for begin, end, new in mutant.edits)
+    """The source with all mutants in it, each under its number. Of two that overlap, the inner one is within the
+    outer."""
+    edits = sorted(
+        (begin, end, new.replace("{n}", str(mutant.number))) for mutant in mutants for begin, end, new in mutant.edits
+    )
     for begin, end, new in reversed(edits):
         text = text[:begin] + new + text[end:]
     return text

@@ -6,8 +6,8 @@ import time
 from labkit import Lab, LabError, stack
 from labkit.guest import Machine
 
-# The devices of the operations: without hardware; a modelled card; rxe, RoCE in software, on the card's Ethernet. rxe needs functions of
-# ib_uverbs, so only the connection manager is ours there.
+# The devices of the operations: without hardware; a modelled card; rxe, RoCE in software, on the card's Ethernet. rxe
+# needs functions of ib_uverbs, so only the connection manager is ours there.
 MODULES = {"none": ["t3_uverbs", "t3_rdma_cm"], "card": ["t3_uverbs", "t3_rdma_cm", "iw_cxgb3"], "rxe": ["t3_rdma_cm"]}
 PEER_READY = 30.0
 
@@ -15,8 +15,15 @@ PEER_READY = 30.0
 def new_lab(device, suite, kernel, name):
     """The guest of the operations, and that of its peer if the device has one; not started."""
     card = device != "none"
-    return Lab(guests=1 + card, cards=int(card), load="nic" if card else "none", suite=suite, kernel=kernel, name=name,
-               machine=Machine(arguments="kasan_multi_shot", memory=1024))
+    return Lab(
+        guests=1 + card,
+        cards=int(card),
+        load="nic" if card else "none",
+        suite=suite,
+        kernel=kernel,
+        name=name,
+        machine=Machine(arguments="kasan_multi_shot", memory=1024),
+    )
 
 
 def prepare(lab, folder, device):
@@ -37,13 +44,17 @@ def device_option(lab, device):
 
 
 def load(guest, folder, modules, parameters="memory_windows=1"):
-    """Loads our modules, with their points in the folder of the races. A card's windows are off by default, and the fixture binds one."""
+    """Loads our modules, with their points in the folder of the races. A card's windows are off by default, and the
+    fixture binds one."""
     modules = " ".join(modules)
     depends = guest.check(f"cd {folder} && for m in {modules}; do modinfo -F depends $m.ko; done")
     names = sorted({name for line in depends.split() for name in line.split(",") if not name.startswith("t3_")})
-    guest.check(f"""modprobe -a {' '.join(names)}
+    guest.check(
+        f"""modprobe -a {' '.join(names)}
         for m in {modules}; do insmod {folder}/$m.ko $([ $m = iw_cxgb3 ] && echo {parameters}) || exit; done
-        ip link set lo up""", 120)
+        ip link set lo up""",
+        120,
+    )
 
 
 def start_peer(guest, device):

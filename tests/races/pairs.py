@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Which pairs exist, which of them are impossible, and which are run.
 
-The first operation of a pair is held at a place that it passes when it runs alone; any operation can be the second. These are far more pairs
-than can be run. So each place is paired with one operation of each kind, round robin, so that the operations of a kind are used equally often,
-and with all that use the same objects (`second` in operations.cc), or as many of those as the limit allows. The seed shuffles the order.
+The first operation of a pair is held at a place that it passes when it runs alone; any operation can be the second.
+These are far more pairs than can be run. So each place is paired with one operation of each kind, round robin, so that
+the operations of a kind are used equally often, and with all that use the same objects (`second` in operations.cc), or
+as many of those as the limit allows. The seed shuffles the order.
 """
 
 import collections
@@ -27,7 +28,10 @@ UNSUPPORTED = ("Operation not supported", "Protocol not supported")
 
 ATOMIC = "the first passes the point with a spinlock held, or in an interrupt: it cannot be held there"
 ENDS = "the first ends the process in which the second would run"
-LATER = "a later passage of the same place by the same operation (the first three are taken, of user memory the first eight)"
+LATER = (
+    "a later passage of the same place by the same operation (the first three are taken, of user memory the first"
+    " eight)"
+)
 CLOSED = "one operation needs all files of the modules closed, the other one's process has them open"
 NO_OBJECTS = "one operation needs all files of the modules closed, the other one uses an object of a file"
 
@@ -99,7 +103,9 @@ class Space:
         for name, _point, number in MORE.findall(text):
             self.later[name] += int(number)
         self.refused.update(REFUSED.findall(text))
-        self.remarks += [f"{name}: its accesses to user memory cannot be held: {why}" for name, why in NOT_DELAYED.findall(text)]
+        self.remarks += [
+            f"{name}: its accesses to user memory cannot be held: {why}" for name, why in NOT_DELAYED.findall(text)
+        ]
         self.remarks += [f"{name}: passes more points than fit in a recording" for name in FULL.findall(text)]
 
     @property
@@ -127,8 +133,9 @@ class Space:
         return "connections" not in second.flags or "connections" in first.flags or first.place != "subject"
 
     def choose(self, seed, most=0):
-        """The names of the pairs to run, in order. If there are more than `most`, pairs with one second of each kind come before other pairs
-        with the same objects; if these alone are too many they get half of the run, with as many places as possible."""
+        """The names of the pairs to run, in order. If there are more than `most`, pairs with one second of each kind
+        come before other pairs with the same objects; if these alone are too many they get half of the run, with as
+        many places as possible."""
         rounds = _RoundRobin(self.operations.values(), seed)
         choose = random.Random(seed)
         each_kind, others = [], []
@@ -138,11 +145,19 @@ class Space:
             possible = {second.name: second for second in self.operations.values() if not cause(held.first, second)}
             one_of_each = rounds.take(possible)
             each_kind.append([f"{held}+{name}" for name in choose.sample(one_of_each, len(one_of_each))])
-            others += [f"{held}+{name}" for name, second in possible.items()
-                       if name not in one_of_each and self._same_objects(held.first, second)]
+            others += [
+                f"{held}+{name}"
+                for name, second in possible.items()
+                if name not in one_of_each and self._same_objects(held.first, second)
+            ]
         # First one second of each place, then another one of each.
         choose.shuffle(each_kind)
-        first = [place[round_] for round_ in range(max(map(len, each_kind), default=0)) for place in each_kind if round_ < len(place)]
+        first = [
+            place[round_]
+            for round_ in range(max(map(len, each_kind), default=0))
+            for place in each_kind
+            if round_ < len(place)
+        ]
         if not most or most >= len(first) + len(others):
             return first + others
         few = max(most - len(others), len(first) if most >= len(first) else (most + 1) // 2)
@@ -176,7 +191,8 @@ class _RoundRobin:
 
 
 def some_operations(names, sample, seed):
-    """The operations that run alone for a sample: running all of them would take longer than a small sample of pairs."""
+    """The operations that run alone for a sample: running all of them would take longer than a small sample of
+    pairs."""
     names = list(names)
     few = max(sample // 5, 2)
     return random.Random(seed).sample(names, few) if sample and few < len(names) else names

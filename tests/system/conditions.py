@@ -24,8 +24,8 @@ def parameters(guests, **values):
 
 @contextlib.contextmanager
 def unresponsive_host(client, patience):
-    """A host with a valid neighbour entry that does not exist: SYNs to it get no reply, and opens are given up after `patience` seconds.
-    Yields its address."""
+    """A host with a valid neighbour entry that does not exist: SYNs to it get no reply, and opens are given up after
+    `patience` seconds. Yields its address."""
     port = client.interfaces[0]
     client.check(f"ip neigh replace {UNRESPONSIVE} lladdr {UNRESPONSIVE_MAC} dev {port} nud permanent")
     try:
@@ -37,7 +37,8 @@ def unresponsive_host(client, patience):
 
 @contextlib.contextmanager
 def unresponsive_host_appears(server):
-    """The server takes the address of the unresponsive host, so that its TCP replies to the SYNs that the client's card repeats."""
+    """The server takes the address of the unresponsive host, so that its TCP replies to the SYNs that the client's card
+    repeats."""
     port = server.interfaces[0]
     own = server.check(f"cat /sys/class/net/{port}/address").strip()
     server.check(f"ip link set {port} address {UNRESPONSIVE_MAC}; ip addr add {UNRESPONSIVE}/32 dev {port}")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """System tests in guests with cards. See tests/README.md.
 
-A test that takes `pair` gets a lab of two guests with a card each and both ports wired; it is booted once and shared, and replaced
-after a test that left it unusable. A test that needs another lab creates it with `make_lab`. After each test the kernel logs are checked.
+A test that takes `pair` gets a lab of two guests with a card each and both ports wired; it is booted once and shared,
+and replaced after a test that left it unusable. A test that needs another lab creates it with `make_lab`. After each
+test the kernel logs are checked.
 """
 
 import dataclasses
@@ -24,9 +25,17 @@ from labkit.guest import Machine  # noqa: E402
 def pytest_addoption(parser):
     group = parser.getgroup("t3rdma")
     group.addoption("--suite", default="bookworm", help="Debian release of the guests (default: bookworm)")
-    group.addoption("--load", default="rdma", help="stack of the guests of `pair` and `make_lab`, see labkit/stack.py (default: rdma)")
-    group.addoption("--kernel", help="run the guests with a kernel of the project, see `t3lab image --help` (default: Debian's)")
-    group.addoption("--append", default="", metavar="ARGUMENTS", help="arguments of the guests' kernels, for example swiotlb=force")
+    group.addoption(
+        "--load",
+        default="rdma",
+        help="stack of the guests of `pair` and `make_lab`, see labkit/stack.py (default: rdma)",
+    )
+    group.addoption(
+        "--kernel", help="run the guests with a kernel of the project, see `t3lab image --help` (default: Debian's)"
+    )
+    group.addoption(
+        "--append", default="", metavar="ARGUMENTS", help="arguments of the guests' kernels, for example swiotlb=force"
+    )
     group.addoption("--long", action="store_true", help="also the long runs")
     wires.add_options(group)
     group.addoption("--no-build", action="store_true", help="use build/guest without building")
@@ -66,7 +75,9 @@ class Keeper:
             self.drop()
         if not self._lab:
             if len(self._failures) == self.ATTEMPTS:
-                pytest.fail(f"the lab did not start {self.ATTEMPTS} times; the last time: {self._failures[-1]}", pytrace=False)
+                pytest.fail(
+                    f"the lab did not start {self.ATTEMPTS} times; the last time: {self._failures[-1]}", pytrace=False
+                )
             try:
                 self._lab = Lab(**self._options).__enter__()
             except LabError as error:
@@ -125,7 +136,16 @@ def _appended(pytestconfig):
 
 @pytest.fixture(scope="session")
 def _pair_keeper(suite, kernel, pytestconfig, _appended):
-    yield from _keep(Keeper(guests=2, suite=suite, kernel=kernel, name="pair", load=pytestconfig.getoption("--load"), machine=_appended(Machine())))
+    yield from _keep(
+        Keeper(
+            guests=2,
+            suite=suite,
+            kernel=kernel,
+            name="pair",
+            load=pytestconfig.getoption("--load"),
+            machine=_appended(Machine()),
+        )
+    )
 
 
 def allowed_log(request):
@@ -147,7 +167,8 @@ def _check(lab, request):
 
 
 def lend(keeper, request, *, empty=False):
-    """A kept lab for one test; for fixtures: `yield from lend(keeper, request)`. empty: the test may leave no RDMA object in the guests."""
+    """A kept lab for one test; for fixtures: `yield from lend(keeper, request)`. empty: the test may leave no RDMA
+    object in the guests."""
     lab = keeper.get()
     request.node.labs = [lab]
     yield lab
@@ -180,7 +201,9 @@ def pair(request, _pair_keeper):
 
 @pytest.fixture(scope="module")
 def _t3cm_keeper(suite, kernel, _appended):
-    yield from _keep(Keeper(guests=2, suite=suite, kernel=kernel, name="t3cm", load="rdma-t3cm", machine=_appended(Machine())))
+    yield from _keep(
+        Keeper(guests=2, suite=suite, kernel=kernel, name="t3cm", load="rdma-t3cm", machine=_appended(Machine()))
+    )
 
 
 @pytest.fixture
@@ -217,7 +240,10 @@ def make_lab(request, suite, kernel, pytestconfig, _appended):
 
     def make(**options):
         machine = _appended(options.pop("machine", Machine()))
-        lab = Lab(**{"suite": suite, "kernel": kernel, "name": "own", "load": pytestconfig.getoption("--load"), **options}, machine=machine)
+        lab = Lab(
+            **{"suite": suite, "kernel": kernel, "name": "own", "load": pytestconfig.getoption("--load"), **options},
+            machine=machine,
+        )
         labs.append(lab.__enter__())
         return lab
 

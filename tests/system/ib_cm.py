@@ -12,13 +12,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 MANAGEMENT_CLASS = 7  # communication management
-NAMES = {0x10: "REQ", 0x11: "MRA", 0x12: "REJ", 0x13: "REP", 0x14: "RTU", 0x15: "DREQ", 0x16: "DREP", 0x17: "SIDR_REQ", 0x18: "SIDR_REP"}
+NAMES = {
+    0x10: "REQ",
+    0x11: "MRA",
+    0x12: "REJ",
+    0x13: "REP",
+    0x14: "RTU",
+    0x15: "DREQ",
+    0x16: "DREP",
+    0x17: "SIDR_REQ",
+    0x18: "SIDR_REP",
+}
 PREFIX = "infiniband."
 IP_HEADER = 36
 
 
 class Message(NamedTuple):
-    """A message: the IP addresses of its sender and receiver, and its fields by tshark's names without the prefix, as hexadecimal digits."""
+    """A message: the IP addresses of its sender and receiver, and its fields by tshark's names without the prefix, as
+    hexadecimal digits."""
 
     name: str
     sender: str
@@ -96,14 +107,21 @@ def _message(packet: ElementTree.Element) -> Message:
 
 
 def messages(capture: Path) -> list[Message]:
-    """All messages of a capture in their order. One that its sender repeated, because no reply came in time, is in it once."""
-    done = subprocess.run(["tshark", "-n", "-r", capture, "-Y", f"infiniband.mad.mgmtclass == {MANAGEMENT_CLASS}", "-T", "pdml"],
-                          capture_output=True, text=True, check=True)
+    """All messages of a capture in their order. One that its sender repeated, because no reply came in time, is in it
+    once."""
+    done = subprocess.run(
+        ["tshark", "-n", "-r", capture, "-Y", f"infiniband.mad.mgmtclass == {MANAGEMENT_CLASS}", "-T", "pdml"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     seen: list[Message] = []
     for packet in ElementTree.fromstring(done.stdout).iter("packet"):
         malformed = packet.find("proto[@name='_ws.malformed']")
         assert malformed is None, ElementTree.tostring(packet, encoding="unicode")
         message = _message(packet)
-        if not any((other.name, other.sender, other.data) == (message.name, message.sender, message.data) for other in seen):
+        if not any(
+            (other.name, other.sender, other.data) == (message.name, message.sender, message.data) for other in seen
+        ):
             seen.append(message)
     return seen

@@ -16,22 +16,33 @@ BOOT = 240  # seconds until all services have started, on a busy machine
 
 def ours(debs):
     """The packages for a machine with a card."""
-    found = [path for path in debs if path.name.startswith(tuple(f"{name}_" for name in OURS)) and "_i386" not in path.name]
+    found = [
+        path for path in debs if path.name.startswith(tuple(f"{name}_" for name in OURS)) and "_i386" not in path.name
+    ]
     assert len(found) == len(OURS)
     return found
 
 
 def settle(guest):
-    """Waits until init has no jobs: services that udev requests for a device start after the boot, which does not wait for them."""
+    """Waits until init has no jobs: services that udev requests for a device start after the boot, which does not wait
+    for them."""
     guest.run("systemctl is-system-running --wait", BOOT)
-    guest.check("udevadm settle --timeout 120; while [ \"$(systemctl list-jobs --no-legend)\" ]; do sleep 0.5; done", BOOT)
+    guest.check(
+        'udevadm settle --timeout 120; while [ "$(systemctl list-jobs --no-legend)" ]; do sleep 0.5; done', BOOT
+    )
 
 
 @contextlib.contextmanager
 def booted(made, name="machine", later=None, **options):
     """Two guests with the root of this machine, whose services have started; the test adds addresses."""
-    with Lab(guests=2, installed=made.image(name, later), load="nic", name=f"installed-{made.made.suite}",
-             machine=Machine(memory=MEMORY), **options) as lab:
+    with Lab(
+        guests=2,
+        installed=made.image(name, later),
+        load="nic",
+        name=f"installed-{made.made.suite}",
+        machine=Machine(memory=MEMORY),
+        **options,
+    ) as lab:
         for guest in lab.guests:
             settle(guest)
             assert guest.check("cat /proc/1/comm").strip() == "systemd"

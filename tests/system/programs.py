@@ -12,9 +12,11 @@ PORT = 7472
 SUM_PORT = 7471
 
 
-def run_pair(server: Guest, client: Guest, name: str, options: str = "", timeout: int = 60, network: int = 0) -> tuple[dict, dict]:
-    """Runs a test program on both sides; returns the results of server and client. A side that prints nothing, such as one
-    that is killed, has an empty result."""
+def run_pair(
+    server: Guest, client: Guest, name: str, options: str = "", timeout: int = 60, network: int = 0
+) -> tuple[dict, dict]:
+    """Runs a test program on both sides; returns the results of server and client. A side that prints nothing, such as
+    one that is killed, has an empty result."""
     serving = server.start(f"exec {BIN}/t3-{name} server {options}")
     wait_listening(server, PORT)
     client_done = client.start(f"exec {BIN}/t3-{name} client {address(server, network)} {options}").wait(timeout)
@@ -35,12 +37,17 @@ def run_alone(guest: Guest, peer: Guest, name: str, options: str = "", timeout: 
 
 
 def storm(server: Guest, client: Guest, connections: int, seed: int = 1, timeout: int = 120) -> tuple[dict, dict]:
-    """Processes on both sides open, refuse, close, abort, migrate and forget connections, and are killed, at random; returns the counts of
-    client and server."""
-    patience = round(timeout * client.image.pace)  # run() and wait() scale with the pace, the programs' watchdogs do not
+    """Processes on both sides open, refuse, close, abort, migrate and forget connections, and are killed, at random;
+    returns the counts of client and server."""
+    patience = round(
+        timeout * client.image.pace
+    )  # run() and wait() scale with the pace, the programs' watchdogs do not
     serving = server.start(f"exec {BIN}/t3-cm_storm server --seed={seed} --timeout={patience + 30}")
     wait_listening(server, PORT)
-    done = client.run(f"{BIN}/t3-cm_storm client {address(server)} --connections={connections} --seed={seed} --timeout={patience}", timeout + 20)
+    done = client.run(
+        f"{BIN}/t3-cm_storm client {address(server)} --connections={connections} --seed={seed} --timeout={patience}",
+        timeout + 20,
+    )
     serving.kill(signal.SIGTERM)
     served = serving.wait(30)
     opened, answered = (json.loads(side.stdout or "{}") for side in (done, served))
@@ -57,9 +64,13 @@ def fuzz(lab, seconds: int, workers: int, options: str = "") -> list[dict]:
     running = []
     for guest, peer in zip(lab.guests, reversed(lab.guests)):
         guest.check("ls /dev/infiniband/uverbs0 /dev/infiniband/rdma_cm")
-        running.append(guest.start(f"exec {BIN}/t3-fuzz client {address(peer)} --own={address(guest)} --seconds={seconds} "
-                                   f"--workers={workers} --seed={guest.number + 1} --patience={60 * guest.image.pace:g} "
-                                   f"--timeout={seconds + 300 * guest.image.pace:g} {options}"))
+        running.append(
+            guest.start(
+                f"exec {BIN}/t3-fuzz client {address(peer)} --own={address(guest)} --seconds={seconds} "
+                f"--workers={workers} --seed={guest.number + 1} --patience={60 * guest.image.pace:g} "
+                f"--timeout={seconds + 300 * guest.image.pace:g} {options}"
+            )
+        )
     results = []
     for guest, command in zip(lab.guests, running):
         done = command.wait(seconds + 300)

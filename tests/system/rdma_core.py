@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""rdma-core's own Python tests. Debian has them in the documentation of python3-pyverbs, which guest images leave out."""
+"""rdma-core's own Python tests. Debian has them in the documentation of python3-pyverbs, which guest images leave
+out."""
 
 import gzip
 import io

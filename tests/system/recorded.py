@@ -6,7 +6,12 @@ from typing import Callable
 
 def show(terminalreporter, title: str, what: str, lines: Callable[[list], list[str]]) -> None:
     """Shows the lines() of all values that were recorded under that name, if there are any."""
-    reports = (report for reports in terminalreporter.stats.values() for report in reports if getattr(report, "when", "") == "call")
+    reports = (
+        report
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", "") == "call"
+    )
     values = [value for report in reports for name, value in report.user_properties if name == what]
     if values:
         terminalreporter.section(title)

@@ -29,7 +29,8 @@ class Ends:
         self.lab = lab
         self._managers = [None, None]
         for guest in lab.guests:
-            # The first port of a card has the address of the first NIC, too, and TCP (cmtime of rdma-core 65) would take its route.
+            # The first port of a card has the address of the first NIC, too, and TCP (cmtime of rdma-core 65) would
+            # take its route.
             for name in guest.interfaces if guest.nic_interfaces else ():
                 guest.check(f"ip addr flush dev {name}")
 
@@ -51,7 +52,13 @@ class Ends:
 def nothing_is_left(guests):
     """Waits for what processes that were killed leave for a while."""
     for guest in guests:
-        guest.check("for try in $(seq 300); do rdma resource show rxe0 | grep -q ' qp 1 cm_id 0 ' && exit; sleep 0.1; done; rdma resource show cm_id; exit 1", 60)
+        guest.check(
+            (
+                "for try in $(seq 300); do rdma resource show rxe0 | grep -q ' qp 1 cm_id 0 ' && exit; sleep 0.1; done;"
+                " rdma resource show cm_id; exit 1"
+            ),
+            60,
+        )
         left = objects(guest, "rxe0")
         assert left == {kind: OF_IB_CORE.get(kind, 0) for kind in left}, (guest.name, left)
         assert guest.run(f"cat {IDS}").stdout == ""

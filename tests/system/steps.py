@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The table of the tests of installed machines by release, at the end of pytest's output: a test that uses the fixture `step` is a row
-of it.
+"""The table of the tests of installed machines by release, at the end of pytest's output: a test that uses the fixture
+`step` is a row of it.
 
     installed machines     bookworm                   trixie
     apt install            7 files                    7 files
@@ -30,13 +30,16 @@ def lines(steps: list[Step]) -> list[str]:
     found = {(step.release, step.name): step.result for step in steps}
     shown = ["".ljust(HEADINGS) + "".join(release.ljust(WIDTH) for release in releases)]
     for name in dict.fromkeys(step.name for step in steps):
-        shown.append(name.ljust(HEADINGS) + "".join(found.get((release, name), "-").ljust(WIDTH) for release in releases))
+        shown.append(
+            name.ljust(HEADINGS) + "".join(found.get((release, name), "-").ljust(WIDTH) for release in releases)
+        )
     return [line.rstrip() for line in shown]
 
 
 @pytest.fixture
 def step(record_property):
     """step(release, name) begins a row; the test stores its outcome in its result."""
+
     def begin(release: str, name: str) -> Step:
         made = Step(release, name)
         record_property("step", made)

@@ -25,9 +25,12 @@ def address(guest: Guest, port: int = 0) -> str:
 
 
 def wait_listening(guest: Guest, port: int, timeout: int = 20, *, device: str = "") -> None:
-    """Returns once a program in the guest listens on the RDMA port; connecting earlier would be refused. A wildcard listener comes to one device
-    after the other: `device` is the one that is needed, if there are several. The in-tree manager shows the state before the card has replied."""
-    guest.check(f"""of_the_card() {{ [ ! -e "$1" ] || {{ ! grep -q 'no reply' "$@" && grep -q half-open "$@"; }}; }}
+    """Returns once a program in the guest listens on the RDMA port; connecting earlier would be refused. A wildcard
+    listener comes to one device after the other: `device` is the one that is needed, if there are several. The in-tree
+    manager shows the state before the card has replied.
+    """
+    guest.check(
+        f"""of_the_card() {{ [ ! -e "$1" ] || {{ ! grep -q 'no reply' "$@" && grep -q half-open "$@"; }}; }}
         for try in $(seq {timeout * 10}); do
             case $(rdma resource show cm_id | grep 'link {device and device + "/"}.*state LISTEN.*:{port} ') in
             *cxgb3_*) of_the_card /sys/kernel/debug/iw_cxgb3/*/cm/listeners && exit 0 ;;
@@ -35,7 +38,9 @@ def wait_listening(guest: Guest, port: int, timeout: int = 20, *, device: str = 
             esac
             sleep 0.1
         done
-        echo 'no listener on port {port} after {timeout} s:'; rdma resource show cm_id; exit 1""", timeout * 3)
+        echo 'no listener on port {port} after {timeout} s:'; rdma resource show cm_id; exit 1""",
+        timeout * 3,
+    )
 
 
 def rping_server(guest: Guest, options: str = "", listen_port: int = RPING_PORT, card_port: int = 0):
@@ -50,7 +55,8 @@ def rping_client(guest: Guest, server: Guest, options: str = "", listen_port: in
 
 
 def complete(done: Result) -> bool:
-    """Success. rping's exit status is 0 also when the peer disconnects before the last round; then it writes for which step it waited."""
+    """Success. rping's exit status is 0 also when the peer disconnects before the last round; then it writes for which
+    step it waited."""
     return done.rc == 0 and "wait for RDMA_" not in done.stderr
 
 
@@ -58,8 +64,15 @@ def assert_complete(done: Result) -> None:
     assert complete(done), done
 
 
-def rping(server: Guest, client: Guest, options: str = "-C 5 -V", timeout: float = 60.0, *, listen_port: int = RPING_PORT,
-          card_port: int = 0) -> Result:
+def rping(
+    server: Guest,
+    client: Guest,
+    options: str = "-C 5 -V",
+    timeout: float = 60.0,
+    *,
+    listen_port: int = RPING_PORT,
+    card_port: int = 0,
+) -> Result:
     """Runs rping between two guests until both ends have finished all rounds; returns the result of the client."""
     serving = rping_server(server, options, listen_port, card_port)
     done = rping_client(client, server, options, listen_port, card_port).wait(timeout)
@@ -84,13 +97,18 @@ def objects(guest: Guest, device: str = "") -> dict[str, int]:
     return dict(counts)
 
 
-def run_both(start_server: Callable[[], Command], start_client: Callable[[], Command], timeout: float = 120.0, *,
-             may_hang: bool = False) -> tuple[Result, Result]:
+def run_both(
+    start_server: Callable[[], Command],
+    start_client: Callable[[], Command],
+    timeout: float = 120.0,
+    *,
+    may_hang: bool = False,
+) -> tuple[Result, Result]:
     """Results of client and server, which both must succeed.
 
-    Two errors of other software are tried again. A perftest whose connection is rejected retries with ids that it has freed. siw
-    (may_hang) sends the MPA reply before it handles data of the QP: data that a fast initiator sends in between is not processed until
-    more arrives, which in a request and response protocol never happens.
+    Two errors of other software are tried again. A perftest whose connection is rejected retries with ids that it has
+    freed. siw (may_hang) sends the MPA reply before it handles data of the QP: data that a fast initiator sends in
+    between is not processed until more arrives, which in a request and response protocol never happens.
     """
     attempts = HANG_ATTEMPTS if may_hang else ATTEMPTS
     for attempt in range(1, attempts + 1):
@@ -124,22 +142,46 @@ def listening(guest: Guest, command: str, port: int, device: str = "") -> Comman
     return process
 
 
-def ucmatose(server: Guest, client: Guest, options: str, timeout: float = 60.0, *, card_port: int = 0, may_hang: bool = False) -> None:
+def ucmatose(
+    server: Guest, client: Guest, options: str, timeout: float = 60.0, *, card_port: int = 0, may_hang: bool = False
+) -> None:
     at = address(server, card_port)
-    for side in run_both(lambda: listening(server, f"ucmatose -b {at} {options}", UCMATOSE_PORT),
-                         lambda: client.start(f"exec ucmatose -s {at} {options}"), timeout, may_hang=may_hang):
+    for side in run_both(
+        lambda: listening(server, f"ucmatose -b {at} {options}", UCMATOSE_PORT),
+        lambda: client.start(f"exec ucmatose -s {at} {options}"),
+        timeout,
+        may_hang=may_hang,
+    ):
         assert "return status 0" in side.stdout, side
 
 
-def rdma_client(server: Guest, client: Guest, timeout: float = 60.0, *, card_port: int = 0, may_hang: bool = False, device: str = "") -> None:
-    done, served = run_both(lambda: listening(server, "rdma_server -p 7480", 7480, device),
-                            lambda: client.start(f"exec rdma_client -s {address(server, card_port)} -p 7480"), timeout, may_hang=may_hang)
-    assert done.stdout.endswith("rdma_client: end 0\n") and served.stdout.endswith("rdma_server: end 0\n"), (done, served)
+def rdma_client(
+    server: Guest, client: Guest, timeout: float = 60.0, *, card_port: int = 0, may_hang: bool = False, device: str = ""
+) -> None:
+    done, served = run_both(
+        lambda: listening(server, "rdma_server -p 7480", 7480, device),
+        lambda: client.start(f"exec rdma_client -s {address(server, card_port)} -p 7480"),
+        timeout,
+        may_hang=may_hang,
+    )
+    assert done.stdout.endswith("rdma_client: end 0\n") and served.stdout.endswith("rdma_server: end 0\n"), (
+        done,
+        served,
+    )
 
 
-def rcopy(server: Guest, client: Guest, size: int = 1_000_000, timeout: float = 60.0, *, card_port: int = 0, try_again: str = "",
-          device: str = "") -> None:
-    """Copies random bytes from the client to the server and compares them. An error with the text `try_again` has three more attempts."""
+def rcopy(
+    server: Guest,
+    client: Guest,
+    size: int = 1_000_000,
+    timeout: float = 60.0,
+    *,
+    card_port: int = 0,
+    try_again: str = "",
+    device: str = "",
+) -> None:
+    """Copies random bytes from the client to the server and compares them. An error with the text `try_again` has three
+    more attempts."""
     client.check(f"head -c {size} /dev/urandom > /tmp/sent")
     for _ in range(4):
         serving = listening(server, "rcopy", RCOPY_PORT, device)
@@ -149,7 +191,10 @@ def rcopy(server: Guest, client: Guest, size: int = 1_000_000, timeout: float = 
         if not try_again or try_again not in done.stderr:
             break
     assert done.rc == 0, f"client: {done}\nserver: {served}"
-    sent, received = (guest.check(f"sha256sum < {path}; rm {path}") for guest, path in ((client, "/tmp/sent"), (server, "/tmp/received")))
+    sent, received = (
+        guest.check(f"sha256sum < {path}; rm {path}")
+        for guest, path in ((client, "/tmp/sent"), (server, "/tmp/received"))
+    )
     assert sent == received
 
 
@@ -167,33 +212,58 @@ def _cmtime_of_peers(server: Guest, client: Guest, connections: int) -> None:
     """Of rdma-core 65: both ends meet at a TCP port of one of them, and both end with the test."""
     options = f"-C {address(server)} -c {connections} -P 2"
     serving = server.start(f"exec cmtime -L -b {address(server)} {options}")
-    server.check(f"for try in $(seq 200); do grep -q ':{CMTIME_TCP_PORT:04X} 00000000:0000 0A' /proc/net/tcp && exit; sleep 0.1; done; exit 1", 60)
+    server.check(
+        (
+            f"for try in $(seq 200); do grep -q ':{CMTIME_TCP_PORT:04X} 00000000:0000 0A' /proc/net/tcp && exit; sleep"
+            " 0.1; done; exit 1"
+        ),
+        60,
+    )
     done = client.run(f"cmtime -b {address(client)} {options}", 60)
     assert done.rc == 0 and "connect" in done.stdout, (done, serving.output)
     assert serving.wait(30).rc == 0
 
 
-def perftest(server: Guest, client: Guest, tool: str, options: str, *, network: int = 0, timeout: float = 120.0,
-             may_hang: bool = False, device: str = "") -> list[str]:
+def perftest(
+    server: Guest,
+    client: Guest,
+    tool: str,
+    options: str,
+    *,
+    network: int = 0,
+    timeout: float = 120.0,
+    may_hang: bool = False,
+    device: str = "",
+) -> list[str]:
     """The columns of the client's line of figures."""
+
     def start_server():
         serving = server.start(f"exec {tool} -R -F {options}")
         wait_listening(server, PERFTEST_PORT, device=device)
         return serving
 
-    done, _ = run_both(start_server, lambda: client.start(f"exec {tool} -R -F {options} {address(server, network)}"), timeout,
-                       may_hang=may_hang)
+    done, _ = run_both(
+        start_server,
+        lambda: client.start(f"exec {tool} -R -F {options} {address(server, network)}"),
+        timeout,
+        may_hang=may_hang,
+    )
     lines = done.stdout.splitlines()
     header = max(number for number, line in enumerate(lines) if line.lstrip().startswith("#bytes"))
-    figures = next((line.split() for line in lines[header + 1:] if line.split()[:1] and line.split()[0].isdigit()), None)
+    figures = next(
+        (line.split() for line in lines[header + 1 :] if line.split()[:1] and line.split()[0].isdigit()), None
+    )
     assert figures, done
     return figures
 
 
 def wait_no_objects(guest: Guest, timeout: int = SETTLE) -> None:
     """Returns once no RDMA object is left in the guest."""
-    guest.check(f"""for try in $(seq {timeout * 10}); do
+    guest.check(
+        f"""for try in $(seq {timeout * 10}); do
             rdma resource show | grep -qE ' [a-z_]+ [1-9]' || exit 0
             sleep 0.1
         done
-        rdma resource show; rdma resource show qp; rdma resource show cm_id; exit 1""", timeout * 3)
+        rdma resource show; rdma resource show qp; rdma resource show cm_id; exit 1""",
+        timeout * 3,
+    )

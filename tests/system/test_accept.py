@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""t3accept: the complete run between two guests and between both ports of one card, and failures that the model provokes."""
+"""t3accept: the complete run between two guests and between both ports of one card, and failures that the model
+provokes."""
 
 import contextlib
 import json
@@ -15,7 +16,9 @@ BIN = "/t3/bin"
 CLIENT = 1
 REPORT = "/tmp/accept"
 CXGB3_WARNS = pytest.mark.allow_log(r"WARNING: .*__flush_work", "cxgb3.ko stops work that it never started; its own")
-PERFTEST_CRASHES = pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection")
+PERFTEST_CRASHES = pytest.mark.allow_log(
+    r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection"
+)
 
 
 @contextlib.contextmanager
@@ -66,7 +69,10 @@ def check_complete(guest, done, limit=600):
     assert card["VPD"]["ID"] and card["RDMA device"]["chip"] == "T3C"
     assert card["interfaces"][0]["firmware"] == "7.12.0" and card["interfaces"][0]["protocol SRAM"] == "1.1.0"
     # Facts that docs/hw/open-questions.md lacks for real boards; here they are the model's.
-    assert card["bytes of BARs"]["BAR2"] == 8 << 20 and {"id": 17, "offset": 0x9c, "vectors": 9} in card["PCI capabilities"]
+    assert (
+        card["bytes of BARs"]["BAR2"] == 8 << 20
+        and {"id": 17, "offset": 0x9C, "vectors": 9} in card["PCI capabilities"]
+    )
     assert report["ends"][0]["machine"]["kernel"] == guest.check("uname -r").strip()
     return report
 
@@ -74,8 +80,10 @@ def check_complete(guest, done, limit=600):
 def check_anonymous(guest, *others):
     """Nothing in the report identifies a machine."""
     for end in (guest, *others):
-        words = end.check("""cat /sys/class/net/eth*/address; cat /sys/class/infiniband/*/node_guid
-            ip -4 -o addr | awk '$2 ~ /^eth/ {sub("/.*", "", $4); print $4}'""").split()
+        words = end.check(
+            """cat /sys/class/net/eth*/address; cat /sys/class/infiniband/*/node_guid
+            ip -4 -o addr | awk '$2 ~ /^eth/ {sub("/.*", "", $4); print $4}'"""
+        ).split()
         for name in (".txt", ".json"):
             content = guest.pull(REPORT + name).decode().lower()
             assert f'"host": "{end.name}"' not in content
@@ -102,7 +110,7 @@ def test_complete_run_between_two_machines(pair, rounds, limit):
 @PERFTEST_CRASHES
 def test_complete_run_between_both_ports_of_a_card(make_lab):
     lab = make_lab(guests=1, wires=[Wire("p", ("c0.0", "c0.1"))])
-    guest, = lab.guests
+    (guest,) = lab.guests
     before = guest.check("ip -4 -o addr show")
     done = guest.run(f"{BIN}/t3accept --both-ports --quick --output {REPORT}", 600)
     report = check_complete(guest, done)
@@ -117,7 +125,13 @@ def test_complete_run_between_both_ports_of_a_card(make_lab):
     assert guest.check("ip netns list").strip() == "" and guest.check("ip -4 -o addr show") == before
     # Without the cable it reports that, and everything is as before.
     lab.sim.cable("p", plugged=False)
-    guest.check(f"for try in $(seq 100); do grep -q down /sys/class/net/{guest.interfaces[0]}/operstate && exit 0; sleep 0.1; done; exit 1", 40)
+    guest.check(
+        (
+            f"for try in $(seq 100); do grep -q down /sys/class/net/{guest.interfaces[0]}/operstate && exit 0; sleep"
+            " 0.1; done; exit 1"
+        ),
+        40,
+    )
     done = guest.run(f"{BIN}/t3accept -b -q -o {REPORT}", 120)
     steps, _ = read(guest)
     assert done.rc == 1 and "a cable must join it" in steps["peer"]["what"], done
@@ -128,22 +142,34 @@ def test_complete_run_between_both_ports_of_a_card(make_lab):
 def test_one_machine(pair):
     guest = pair.guests[CLIENT]
     steps = accept(guest, "--minutes 5")
-    assert {name for name, step in steps.items() if step["state"] == "passed"} >= {"inventory", "card", "link", "log", "counters"}
+    assert {name for name, step in steps.items() if step["state"] == "passed"} >= {
+        "inventory",
+        "card",
+        "link",
+        "log",
+        "counters",
+    }
     everything, _ = read(guest)
     assert everything["rping-small"]["what"] == "needs another end: --peer or --both-ports"
     printed = json.loads(guest.check(f"{BIN}/t3accept --only inventory --personal --json -o {REPORT}"))
-    assert guest.check("cat /sys/class/net/eth0/address").strip() == printed["ends"][0]["cards"][0]["interfaces"][0]["address"]
+    assert (
+        guest.check("cat /sys/class/net/eth0/address").strip()
+        == printed["ends"][0]["cards"][0]["interfaces"][0]["address"]
+    )
 
 
-@pytest.mark.parametrize("options, status, why", [
-    ("--only nonsense", 2, "there is no step nonsense"),
-    ("-p 10.0.0.1 -b", 2, "--both-ports"),
-    ("--peer", 2, "--peer"),
-    ("--minutes 0", 2, "--minutes"),
-    ("--port 0", 2, "--port"),
-    ("--server 192.0.2.7", 1, "cannot listen at 192.0.2.7"),
-    ("--loud", 2, "--loud"),
-])
+@pytest.mark.parametrize(
+    "options, status, why",
+    [
+        ("--only nonsense", 2, "there is no step nonsense"),
+        ("-p 10.0.0.1 -b", 2, "--both-ports"),
+        ("--peer", 2, "--peer"),
+        ("--minutes 0", 2, "--minutes"),
+        ("--port 0", 2, "--port"),
+        ("--server 192.0.2.7", 1, "cannot listen at 192.0.2.7"),
+        ("--loud", 2, "--loud"),
+    ],
+)
 def test_refuses_wrong_arguments(pair, options, status, why):
     done = pair.guests[CLIENT].run(f"{BIN}/t3accept {options}", 60)
     assert done.rc == status and why in done.stderr and not done.stdout, done
@@ -155,7 +181,9 @@ def test_help_version_and_list(pair):
     assert guest.check(f"{BIN}/t3accept -h") == shown and "Usage: t3accept " in shown
     assert guest.check(f"{BIN}/t3accept --version").startswith("t3accept (t3rdma) ")
     listed = json.loads(guest.check(f"{BIN}/t3accept --list --json"))
-    assert [row["name"] for row in listed] == [line.split()[0] for line in guest.check(f"{BIN}/t3accept --list").splitlines()]
+    assert [row["name"] for row in listed] == [
+        line.split()[0] for line in guest.check(f"{BIN}/t3accept --list").splitlines()
+    ]
 
 
 # --- failures: each is in the report
@@ -177,14 +205,23 @@ def test_a_program_that_is_missing(pair):
     finally:
         server.check(f"mv {at}.away {at}")
     step = read(client)[0]["send-lat"]
-    assert (step["state"], step["what"]) == ("skipped", "ib_send_lat is not installed at the other end (package perftest)")
+    assert (step["state"], step["what"]) == (
+        "skipped",
+        "ib_send_lat is not installed at the other end (package perftest)",
+    )
 
 
 def test_a_pulled_cable(pair):
     client = pair.guests[CLIENT]
     pair.sim.cable("p0", plugged=False)
     try:
-        client.check(f"for try in $(seq 100); do grep -q down /sys/class/net/{client.interfaces[0]}/operstate && exit 0; sleep 0.1; done; exit 1", 40)
+        client.check(
+            (
+                f"for try in $(seq 100); do grep -q down /sys/class/net/{client.interfaces[0]}/operstate && exit 0;"
+                " sleep 0.1; done; exit 1"
+            ),
+            40,
+        )
         steps = accept(client, only("link"))
     finally:
         pair.sim.cable("p0", plugged=True)
@@ -194,12 +231,16 @@ def test_a_pulled_cable(pair):
 
 
 # Armed before the step: (card, fault, times), the step, and what it reports.
-@pytest.mark.parametrize("card, fault, step, what", [
-    (CLIENT, ("no-tid", 1), "rping-small", "rping: status"),
-    pytest.param(0, ("no-stid", 1), "rping-small", "the server's rping ended with status", marks=pytest.mark.long),
-    (CLIENT, ("tpt-ecc", 1), "rping-small", "rping was disconnected"),
-    pytest.param(0, ("tpt-ecc", 1), "requests", "wrong result", marks=pytest.mark.long),
-], ids=lambda value: value[0] if isinstance(value, tuple) else str(value))
+@pytest.mark.parametrize(
+    "card, fault, step, what",
+    [
+        (CLIENT, ("no-tid", 1), "rping-small", "rping: status"),
+        pytest.param(0, ("no-stid", 1), "rping-small", "the server's rping ended with status", marks=pytest.mark.long),
+        (CLIENT, ("tpt-ecc", 1), "rping-small", "rping was disconnected"),
+        pytest.param(0, ("tpt-ecc", 1), "requests", "wrong result", marks=pytest.mark.long),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else str(value),
+)
 def test_a_fault_of_the_card_fails_the_step(pair, card, fault, step, what):
     server, client = pair.guests
     with serving(server):
@@ -230,8 +271,8 @@ def during(pair, steps, fault, options="--quick"):
 
 
 def wait_for_messages(sim):
-    """Returns when both programs exchange messages. An abort before the client's program has got ESTABLISHED would be a rejection, after which
-    perftest crashes (t3accept tries again), though the QP is in RTS."""
+    """Returns when both programs exchange messages. An abort before the client's program has got ESTABLISHED would be a
+    rejection, after which perftest crashes (t3accept tries again), though the QP is in RTS."""
     wanted = sim.counters(CLIENT)["sge.cqes"] + 20
     for _ in range(600):
         if sim.counters(CLIENT)["sge.cqes"] >= wanted:
@@ -244,6 +285,7 @@ def fault_of_a_connection(pair, *fault):
     def cause():
         wait_for_messages(pair.sim)
         pair.sim.cause(CLIENT, *fault)
+
     return cause
 
 
@@ -263,7 +305,8 @@ def test_dropped_doorbells_are_noted(pair):
 
 @pytest.mark.long
 def test_a_lost_interrupt_is_noted(pair):
-    # Without the first interrupts an end of perftest is late, and the other one's message may find no receive. This is not looked at.
+    # Without the first interrupts an end of perftest is late, and the other one's message may find no receive. This is
+    # not looked at.
     steps = during(pair, ["event-lat", "counters"], fault_of_a_connection(pair, "lost-interrupt"))
     assert steps["counters"]["state"] == "note" and "card_polls" in steps["counters"]["what"], shown(steps)
 
@@ -278,10 +321,14 @@ def test_a_link_that_flaps_is_in_the_log(pair):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("impairment, steps, what", [
-    ("loss=0.5", ("ping", "log"), "packets were lost"),
-    ("corrupt=0.05", ("counters", "rping-large"), "tcpInErrs"),
-], ids=["loss", "corrupt"])
+@pytest.mark.parametrize(
+    "impairment, steps, what",
+    [
+        ("loss=0.5", ("ping", "log"), "packets were lost"),
+        ("corrupt=0.05", ("counters", "rping-large"), "tcpInErrs"),
+    ],
+    ids=["loss", "corrupt"],
+)
 def test_a_bad_cable(pair, impairment, steps, what):
     try:
         found = during(pair, steps, lambda: pair.sim.control("impair", "p0", "all", impairment, "seed=7"))

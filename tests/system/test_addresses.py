@@ -41,7 +41,7 @@ PAIR = f"""set -e
             {INSIDE} ip -6 addr show dev far scope link | grep -q tentative || exit 0
         sleep 0.1
     done
-    echo 'no link-local addresses'; exit 1"""
+    echo 'no link-local addresses'; exit 1"""  # noqa: E501
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,9 @@ def serve(guest, at, prefix=INSIDE, options="-C 10 -V"):
 
 def rping(guest, at, server_at=None):
     """A server in the namespace, and a client outside."""
-    run_both(lambda: serve(guest, server_at or at), lambda: guest.start(f"exec rping -c -a {at} -C 10 -V"), 20, may_hang=True)
+    run_both(
+        lambda: serve(guest, server_at or at), lambda: guest.start(f"exec rping -c -a {at} -C 10 -V"), 20, may_hang=True
+    )
     left = objects(guest)
     assert left and not any(left.values()), left
 
@@ -142,13 +144,15 @@ def test_binding_an_address_of_another_namespace_fails(guest):
 
 def described(guest):
     """The ids in `rdma resource`, without numbers that differ each time."""
-    return sorted(re.sub(r"(cm-idn|lqpn|pid) \d+|(10\.9\.0\.1:)\d+", r"\1\2*", line).strip()
-                  for line in guest.check("rdma resource show cm_id").splitlines())
+    return sorted(
+        re.sub(r"(cm-idn|lqpn|pid) \d+|(10\.9\.0\.1:)\d+", r"\1\2*", line).strip()
+        for line in guest.check("rdma resource show cm_id").splitlines()
+    )
 
 
 def test_C12_rdma_resource_describes_ids(guest, manager):
-    """A listener on one device, a wildcard listener, and both ends of a connection, while ids without a device are created and destroyed. Ours does not listen
-    on the device of another namespace."""
+    """A listener on one device, a wildcard listener, and both ends of a connection, while ids without a device are
+    created and destroyed. Ours does not listen on the device of another namespace."""
     guest.push(PROGRAM, "/tmp/cm.py", 0o755)
     reader = guest.start("while rdma resource show cm_id > /dev/null; do sleep 0.2; done")
     one = guest.start(f"exec {INSIDE} /tmp/cm.py listen 10.9.0.2 {PORT} --count 2")
@@ -158,7 +162,9 @@ def test_C12_rdma_resource_describes_ids(guest, manager):
     assert guest.run(f"/tmp/cm.py connect 10.9.0.2 {PORT}", 30).rc == 0
     held = guest.start(f"exec /tmp/cm.py connect 10.9.0.2 {PORT} --hold 60")
     held.expect("ESTABLISHED", 20)
-    assert described(guest) == [line for line in DESCRIBED if manager == "in-tree" or not line.startswith("link siw_far/- ")]
+    assert described(guest) == [
+        line for line in DESCRIBED if manager == "in-tree" or not line.startswith("link siw_far/- ")
+    ]
     for process in (held, one, everywhere, reader):
         process.kill()
         process.wait(10)
@@ -166,8 +172,14 @@ def test_C12_rdma_resource_describes_ids(guest, manager):
 
 DESCRIBED = [
     "link siw0/- cm-idn* state LISTEN ps TCP pid* comm cm.py src-addr 0.0.0.0:7701",
-    "link siw0/1 cm-idn* lqpn* qp-type RC state CONNECT ps TCP pid* comm cm.py src-addr 10.9.0.1:* dst-addr 10.9.0.2:7700",
+    (
+        "link siw0/1 cm-idn* lqpn* qp-type RC state CONNECT ps TCP pid* comm cm.py src-addr 10.9.0.1:* dst-addr"
+        " 10.9.0.2:7700"
+    ),
     "link siw_far/- cm-idn* state LISTEN ps TCP pid* comm cm.py src-addr 0.0.0.0:7701",
-    "link siw_far/1 cm-idn* lqpn* qp-type RC state CONNECT ps TCP pid* comm cm.py src-addr 10.9.0.2:7700 dst-addr 10.9.0.1:*",
+    (
+        "link siw_far/1 cm-idn* lqpn* qp-type RC state CONNECT ps TCP pid* comm cm.py src-addr 10.9.0.2:7700 dst-addr"
+        " 10.9.0.1:*"
+    ),
     "link siw_far/1 cm-idn* state LISTEN ps TCP pid* comm cm.py src-addr 10.9.0.2:7700 dst-addr 0.0.0.0:0",
 ]

@@ -29,9 +29,12 @@ def trust_each_other(lab):
     first.check("mkdir -p ~/.ssh && ssh-keygen -q -t ed25519 -N '' -f ~/.ssh/id_ed25519", 120)
     key = first.check("cat ~/.ssh/id_ed25519.pub").strip()
     for guest in lab.guests:
-        guest.check(f"""mkdir -p ~/.ssh /run/sshd && echo '{key}' >> ~/.ssh/authorized_keys
+        guest.check(
+            f"""mkdir -p ~/.ssh /run/sshd && echo '{key}' >> ~/.ssh/authorized_keys
             echo 'StrictHostKeyChecking no' > ~/.ssh/config; chmod -R go= ~/.ssh; chown -R root: ~
-            /usr/sbin/sshd -o UsePAM=no""", 60)
+            /usr/sbin/sshd -o UsePAM=no""",
+            60,
+        )
 
 
 MPI_PROGRAM = """
@@ -49,8 +52,8 @@ print('rank', me, 'on', MPI.Get_processor_name(), 'of', world.Get_size(), 'total
 """
 
 
-# libfabric's provider ofi_rxm makes a completion queue for FI_UNIVERSE_SIZE processes, by default 256, and the card has none of that size.
-# Every program over ofi_rxm needs it.
+# libfabric's provider ofi_rxm makes a completion queue for FI_UNIVERSE_SIZE processes, by default 256, and the card has
+# none of that size. Every program over ofi_rxm needs it.
 OFI_RXM = {"FI_VERBS_IFACE": "eth0", "FI_UNIVERSE_SIZE": "2"}
 
 
@@ -63,10 +66,13 @@ def test_mpi_moves_its_messages_over_the_card(make_lab):
         guest.push(MPI_PROGRAM.encode(), "/tmp/exchange.py")
     opens = "tcpActiveOpens", "tcpPassiveOpens"
     before = sum(counters(first, *opens))
-    done = first.run(f"""ulimit -l unlimited
+    done = first.run(
+        f"""ulimit -l unlimited
         mpirun --allow-run-as-root -np 2 --host node0,node1 --mca oob_tcp_if_include 10.0.0.0/24 \\
             --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include 'verbs;ofi_rxm' \\
-            {" ".join(f"-x {name}={value}" for name, value in OFI_RXM.items())} python3 /tmp/exchange.py""", 300)
+            {" ".join(f"-x {name}={value}" for name, value in OFI_RXM.items())} python3 /tmp/exchange.py""",
+        300,
+    )
     assert done.rc == 0, done.stdout + done.stderr
     for rank in range(2):
         assert re.search(rf"rank {rank} on node{rank} of 2 total 3", done.stdout), done.stdout
@@ -76,20 +82,27 @@ def test_mpi_moves_its_messages_over_the_card(make_lab):
 
 @pytest.mark.parametrize("version", ["3", "4.2"])
 def test_nfs_of_a_host_with_a_card(make_lab, suite, version):
-    """The client uses siw: Linux's client needs regions of 17 pages (259 pages in 16 regions), and a T3 supports 10 per region."""
+    """The client uses siw: Linux's client needs regions of 17 pages (259 pages in 16 regions), and a T3 supports 10 per
+    region."""
     siw.module(suite)
     lab = make_lab(machine=MACHINE, cards=(1, 0), wires=[Wire("p0", ("c0.0", "n1"))])
     server, client = lab.guests
-    server.check(f"""set -e
+    server.check(
+        f"""set -e
         mount -t tmpfs none /srv; head -c {FILE_MB}M /dev/urandom > /srv/given
         mkdir -p /run/rpcbind; rpcbind -w; mount -t nfsd none /proc/fs/nfsd; mkdir -p /var/lib/nfs/v4recovery
         echo '/srv 10.0.0.0/24(rw,no_root_squash,fsid=0,insecure,no_subtree_check)' > /etc/exports
         modprobe rpcrdma
-        exportfs -ra; rpc.nfsd --rdma={NFS_PORT} 2; rpc.mountd""", 120)
-    client.check(f"""set -e
+        exportfs -ra; rpc.nfsd --rdma={NFS_PORT} 2; rpc.mountd""",
+        120,
+    )
+    client.check(
+        f"""set -e
         modprobe rpcrdma; mkdir -p /run/rpcbind; rpcbind -w; mkdir -p /mnt/nfs
         mount -t nfs -o vers={version},proto=rdma,port={NFS_PORT},nolock {address(server)}:{'/srv' if version == '3' else '/'} /mnt/nfs
-        grep -q proto=rdma /proc/mounts""", 120)
+        grep -q proto=rdma /proc/mounts""",  # noqa: E501
+        120,
+    )  # noqa: E501
     written = server.check("sha256sum < /srv/given", 60)
     assert client.check("sha256sum < /mnt/nfs/given", 240) == written
     client.check(f"head -c {FILE_MB}M /dev/urandom > /mnt/nfs/taken; sync", 240)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Guests of arm64 with pages of 4, 16 and 64 KB, against each other and against x86 over one wire, with our modules and with the in-tree ones.
+"""Guests of arm64 with pages of 4, 16 and 64 KB, against each other and against x86 over one wire, with our modules and
+with the in-tree ones.
 
-All guests are emulated, so these run in `make test-long` only; it also runs the main test files with both guests of arm64
-(--suite=trixie-arm64).
+All guests are emulated, so these run in `make test-long` only; it also runs the main test files with both guests of
+arm64 (--suite=trixie-arm64).
 """
 
 import json
@@ -57,11 +58,21 @@ def test_rping_both_ways(pair, size):
         rping(server, client, f"-C 50 -S {size} -V", timeout=120)
 
 
-@pytest.mark.parametrize("tool, options", [
-    ("ib_send_lat", "-s 64 -n 100 -I 64"), ("ib_send_bw", "-s 65536 -n 50"), ("ib_write_lat", "-s 16385 -n 100"), ("ib_write_bw", "-s 1048576 -n 10"),
-    ("ib_read_bw", "-s 1048576 -n 10"), ("ib_send_bw", "-s 4096 -n 200 -b"), ("ib_send_bw", "-s 64 -n 500 -e -Q 1 -r 1023"),
-])
-@pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault|exception).*librdmacm", "perftest's retry after a rejection")
+@pytest.mark.parametrize(
+    "tool, options",
+    [
+        ("ib_send_lat", "-s 64 -n 100 -I 64"),
+        ("ib_send_bw", "-s 65536 -n 50"),
+        ("ib_write_lat", "-s 16385 -n 100"),
+        ("ib_write_bw", "-s 1048576 -n 10"),
+        ("ib_read_bw", "-s 1048576 -n 10"),
+        ("ib_send_bw", "-s 4096 -n 200 -b"),
+        ("ib_send_bw", "-s 64 -n 500 -e -Q 1 -r 1023"),
+    ],
+)
+@pytest.mark.allow_log(
+    r"ib_\w+\[\d+\].*(general protection|segfault|exception).*librdmacm", "perftest's retry after a rejection"
+)
 def test_perftest(pair, tool, options):
     assert perftest(*pair.guests, tool, options, timeout=240)[0] == options.split()[1]
 
@@ -74,7 +85,10 @@ def test_ucmatose_and_rdma_client(pair):
 
 
 # verbs_smoke also binds windows to parts of a region of several pages.
-@pytest.mark.parametrize("name, options", [("verbs_smoke", ""), ("verbs_smoke", "--extended"), ("flush", ""), ("fork", ""), ("bad_access", ""), ("rnr", "")])
+@pytest.mark.parametrize(
+    "name, options",
+    [("verbs_smoke", ""), ("verbs_smoke", "--extended"), ("flush", ""), ("fork", ""), ("bad_access", ""), ("rnr", "")],
+)
 def test_verbs(pair, name, options):
     for server, client in (pair.guests, reversed(pair.guests)):
         run_pair(server, client, name, options, timeout=180)
@@ -110,7 +124,13 @@ def test_a_doorbell_page_belongs_to_one_process(pair, machines):
     serving = [rping_server(server, "-C 1000000", 7200 + number) for number in range(4)]
     pinging = [rping_client(client, server, "-C 1000000", 7200 + number) for number in range(4)]
     for guest, (_, page) in zip(pair.guests, machines[1]):
-        guest.check("for try in $(seq 600); do [ $(rdma resource show qp | grep -c 'state RTS') = 4 ] && exit; sleep 0.1; done; rdma resource show qp; exit 1", 120)
+        guest.check(
+            (
+                "for try in $(seq 600); do [ $(rdma resource show qp | grep -c 'state RTS') = 4 ] && exit; sleep 0.1;"
+                " done; rdma resource show qp; exit 1"
+            ),
+            120,
+        )
         ids, pages = doorbell_groups(guest)
         assert ids == 32 * page // 4096
         assert len(pages) == 4
@@ -122,7 +142,8 @@ def test_a_doorbell_page_belongs_to_one_process(pair, machines):
 
 
 def test_qps_of_more_than_one_doorbell_page(pair, machines):
-    """Connections of one process with ids beyond the first page. Each must transfer, so each doorbell must reach its QP."""
+    """Connections of one process with ids beyond the first page. Each must transfer, so each doorbell must reach its
+    QP."""
     server, client = pair.guests
     connections = 32 * max(page for _, page in machines[1]) // 4096 + 2
     for passive, active in ((server, client), (client, server)):
@@ -147,11 +168,12 @@ try:
         held.append((QP(pd, QPInitAttr(qp_type=IBV_QPT_RC, scq=cq, rcq=cq, cap=QPCap(max_send_wr=1, max_recv_wr=1))), pd, cq, context))
 except PyverbsRDMAError as error:
     print(len(held), error)
-"""
+"""  # noqa: E501
 
 
 def test_doorbell_pages_are_used_up(pair, machines):
-    """The 32,768 QP ids are divided among the pages, and no two contexts share a page; the ids below 16 are not for QPs. docs/limits.md has the figures."""
+    """The 32,768 QP ids are divided among the pages, and no two contexts share a page; the ids below 16 are not for
+    QPs. docs/limits.md has the figures."""
     for guest, (_, page) in zip(pair.guests, machines[1]):
         contexts, error = guest.check(["python3", "-c", CONTEXTS], 300).split(" ", 1)
         assert (int(contexts), "Errno: 28" in error) == (32768 // (32 * page // 4096) - 1, True), error
@@ -161,7 +183,9 @@ def test_a_killed_process_leaves_no_object(pair):
     server, client = pair.guests
     serving = listening(server, f"rping -s -a {address(server)} -p 7300 -C 1000000", 7300)
     pinging = rping_client(client, server, "-C 1000000", 7300)
-    server.check("for try in $(seq 300); do rdma resource show qp | grep -q 'state RTS' && exit; sleep 0.1; done; exit 1", 60)
+    server.check(
+        "for try in $(seq 300); do rdma resource show qp | grep -q 'state RTS' && exit; sleep 0.1; done; exit 1", 60
+    )
     pinging.kill()
     pinging.wait(30)
     serving.wait(60)

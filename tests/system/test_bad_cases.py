@@ -27,15 +27,18 @@ def ends(pair):
 
 # X20: both programs query the QP's state.
 @pytest.mark.parametrize("operation, message", [("write", Op.WRITE), ("read", Op.READ_REQUEST)], ids=["write", "read"])
-@pytest.mark.parametrize("case, cause", [
-    pytest.param("wrong_rkey", Cause.STAG, id="wrong_rkey"),
-    pytest.param("out_of_bounds", Cause.BOUNDS, id="out_of_bounds"),
-    pytest.param("no_permission", Cause.ACCESS, id="no_permission"),
-])
+@pytest.mark.parametrize(
+    "case, cause",
+    [
+        pytest.param("wrong_rkey", Cause.STAG, id="wrong_rkey"),
+        pytest.param("out_of_bounds", Cause.BOUNDS, id="out_of_bounds"),
+        pytest.param("no_permission", Cause.ACCESS, id="no_permission"),
+    ],
+)
 def test_remote_access_without_rights_is_refused(pair, ends, tmp_path, case, cause, operation, message):
     with pair.sim.capturing(tmp_path):
         server, client = run_pair(*ends, "bad_access", f"--case={case} --op={operation}")
-    code, = wirecheck.check(tmp_path / "p0.pcapng").terminates
+    (code,) = wirecheck.check(tmp_path / "p0.pcapng").terminates
     assert code in codes_for(cause, message)
     assert server["memory_intact"] and client["memory_intact"]
     assert (server["async_event"], client["async_event"]) == (REQUEST_ERROR, REQUEST_ERROR)
@@ -47,7 +50,7 @@ def test_remote_access_without_rights_is_refused(pair, ends, tmp_path, case, cau
 def test_send_without_a_receive(pair, ends, tmp_path):
     with pair.sim.capturing(tmp_path):
         server, client = run_pair(*ends, "rnr")
-    code, = wirecheck.check(tmp_path / "p0.pcapng").terminates
+    (code,) = wirecheck.check(tmp_path / "p0.pcapng").terminates
     assert code in codes_for(Cause.NO_RECEIVE, Op.SEND)
     assert server["async_event"] == "local work queue catastrophic error"
     assert client["after"] == "Work Request Flushed Error", "work posted to a QP in error is flushed"

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""A bond that fails over, with either connection manager: ADDR_CHANGE over RoCE (rxe) and iWARP (siw), and what a T3 does whose ports are the bond.
+"""A bond that fails over, with either connection manager: ADDR_CHANGE over RoCE (rxe) and iWARP (siw), and what a T3
+does whose ports are the bond.
 
-In each of two guests the ports of a card are an active-backup bond. A cable is pulled, and both guests take the other one.
+In each of two guests the ports of a card are an active-backup bond. A cable is pulled, and both guests take the other
+one.
 """
 
 import json
@@ -17,7 +19,8 @@ HERE = pathlib.Path(__file__).parent / "guest"
 KINDS = tuple(stack.SOFTWARE)
 NETWORK = 9
 PORT = 7500
-# The bond has the address of its active port ("active"), so its peers and our consumers must know; or both ports have one address ("none").
+# The bond has the address of its active port ("active"), so its peers and our consumers must know; or both ports have
+# one address ("none").
 FOLLOWS, STAYS = "active", "none"
 
 
@@ -26,7 +29,13 @@ def address(guest):
 
 
 def wait_until(guest, condition):
-    guest.check(f"for try in $(seq 300); do {condition} && exit; sleep 0.1; done; cat /proc/net/bonding/bond0; rdma link; exit 1", 60)
+    guest.check(
+        (
+            f"for try in $(seq 300); do {condition} && exit; sleep 0.1; done; cat /proc/net/bonding/bond0; rdma link;"
+            " exit 1"
+        ),
+        60,
+    )
 
 
 class Bonded:
@@ -41,12 +50,15 @@ class Bonded:
 
     def _make_bonds(self, fail_over_mac):
         for guest in self.lab.guests:
-            guest.check(f"""[ ! -e /sys/class/net/bond0 ] || ip link delete bond0
+            guest.check(
+                f"""[ ! -e /sys/class/net/bond0 ] || ip link delete bond0
                 ip link add bond0 type bond mode active-backup miimon 100 fail_over_mac {fail_over_mac}
                 for name in {' '.join(guest.interfaces)}; do
                     ip addr flush dev $name && ip link set $name down && ip link set $name master bond0 || exit
                 done
-                ip addr add {address(guest)}/24 dev bond0 && ip link set bond0 up""", 30)
+                ip addr add {address(guest)}/24 dev bond0 && ip link set bond0 up""",
+                30,
+            )
 
     def use(self, manager, kind, fail_over_mac=FOLLOWS):
         wanted = manager, kind, fail_over_mac
@@ -130,7 +142,9 @@ def connected(server, client):
 
 def connects_again(server, client):
     """ib_core adds the GIDs of the bond again in a work item."""
-    return client.check(f"for try in $(seq 100); do /tmp/cm.py connect {address(server)} {PORT} && exit; sleep 0.1; done; exit 1", 60)
+    return client.check(
+        f"for try in $(seq 100); do /tmp/cm.py connect {address(server)} {PORT} && exit; sleep 0.1; done; exit 1", 60
+    )
 
 
 def notified_once(serving, connecting, bound):
@@ -140,7 +154,8 @@ def notified_once(serving, connecting, bound):
 
 
 def fail_over_with_ids(bonded, server, client):
-    """A listener and its connection, the connection's other end, and an id that is bound; each has got the event of a failover."""
+    """A listener and its connection, the connection's other end, and an id that is bound; each has got the event of a
+    failover."""
     serving, connecting = connected(server, client)
     bound = bind(client, PORT + 1)
     bonded.fail_over()
@@ -157,7 +172,8 @@ def end(*commands):
 
 @pytest.mark.parametrize("manager", MODULES)
 def test_each_id_over_roce_gets_the_event(bonded, manager):
-    """Once per failover that changes the address that the id knows; the second failover gives the first ids their address back."""
+    """Once per failover that changes the address that the id knows; the second failover gives the first ids their
+    address back."""
     server, client = bonded.use(manager, "rxe")
     serving, connecting, bound = fail_over_with_ids(bonded, server, client)
     later = bind(client, PORT + 2)
@@ -172,8 +188,8 @@ def test_each_id_over_roce_gets_the_event(bonded, manager):
 
 @pytest.mark.parametrize("manager", MODULES)
 def test_each_id_over_iwarp_gets_the_event(bonded, manager):
-    """The connection goes on over the other cable. siw of 6.1 keeps the GID that it made of the address of the interface, so it has no new ids in-tree until
-    the bond has that address again."""
+    """The connection goes on over the other cable. siw of 6.1 keeps the GID that it made of the address of the
+    interface, so it has no new ids in-tree until the bond has that address again."""
     server, client = bonded.use(manager, "siw")
     serving, connecting, bound = fail_over_with_ids(bonded, server, client)
     later = client.start(f"exec /tmp/cm.py bind {address(client)} {PORT + 2}")
@@ -203,7 +219,8 @@ def test_a_bond_that_keeps_its_address(bonded, manager, kind):
 
 @pytest.mark.parametrize("manager", MODULES)
 def test_the_ports_of_a_card_are_a_bond(bonded, manager):
-    """There is no connection: the card has no bonds (docs/limits.md). In-tree 6.1 binds an id to the active port, and the id gets the event of the failover."""
+    """There is no connection: the card has no bonds (docs/limits.md). In-tree 6.1 binds an id to the active port, and
+    the id gets the event of the failover."""
     server, client = bonded.use(manager, "t3")
     if not (is_6_1(client) and manager == "in-tree"):
         refused = client.run(f"/tmp/cm.py bind {address(client)} {PORT}", 30)

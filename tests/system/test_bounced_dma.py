@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""DMA through bounce buffers: with swiotlb=force, or in an encrypted guest, the card never reaches the memory that a driver mapped, only a copy
-of it, which the mapping, a sync and the end of the mapping update. A missing sync, or a buffer that is used while it is mapped, shows as wrong
-data.
+"""DMA through bounce buffers: with swiotlb=force, or in an encrypted guest, the card never reaches the memory that a
+driver mapped, only a copy of it, which the mapping, a sync and the end of the mapping update. A missing sync, or a
+buffer that is used while it is mapped, shows as wrong data.
 
-Programs share memory with the card without syncs, so they cannot register any. Kernel users map theirs for each request: `make test-long` runs
-the Ethernet tests and NFS over RDMA so. (NVMe's target of 6.1 lacks a sync: it maps a buffer before it writes the data into it. NFS's server of 6.12 and 7.2 ends the mapping of an RDMA Read
-after it has used the data, so files that were written over NFS differ there.)
+Programs share memory with the card without syncs, so they cannot register any. Kernel users map theirs for each
+request: `make test-long` runs the Ethernet tests and NFS over RDMA so. (NVMe's target of 6.1 lacks a sync: it maps a
+buffer before it writes the data into it. NFS's server of 6.12 and 7.2 ends the mapping of an RDMA Read after it has
+used the data, so files that were written over NFS differ there.)
 """
 
 import errno

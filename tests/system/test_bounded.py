@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""One process that allocates as much as it can: a user without capabilities, in a memory cgroup of 64 MB. Each allocation is limited, and
-another user's connection between the same two guests works meanwhile."""
+"""One process that allocates as much as it can: a user without capabilities, in a memory cgroup of 64 MB. Each
+allocation is limited, and another user's connection between the same two guests works meanwhile."""
 
 import contextlib
 import json
@@ -14,17 +14,30 @@ LIMIT = 64 << 20
 GROUP = "/tmp/cg/greedy"
 ORDINARY_USER = "setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all"
 # The least memory of one of each kind: its ring, its page list, or the kernel's structures.
-COSTS = {"large CQs": 512 << 10, "CQs": 4096, "large QPs": 64 << 10, "QPs": 4096, "page lists": 512 << 10, "MRs": 512, "connects": 2048}
+COSTS = {
+    "large CQs": 512 << 10,
+    "CQs": 4096,
+    "large QPs": 64 << 10,
+    "QPs": 4096,
+    "page lists": 512 << 10,
+    "MRs": 512,
+    "connects": 2048,
+}
 
 
 @contextlib.contextmanager
 def greedy(guest, server, options="", limit=LIMIT):
-    """Runs the process in its cgroup; yields its allocations while it holds them: {kind: (count, error of the next one, bytes charged)}."""
-    guest.check(f"""mkdir -p /tmp/cg && mount -t cgroup2 none /tmp/cg && echo +memory > /tmp/cg/cgroup.subtree_control
-        mkdir {GROUP} && echo {limit} > {GROUP}/memory.max""")
+    """Runs the process in its cgroup; yields its allocations while it holds them: {kind: (count, error of the next one,
+    bytes charged)}."""
+    guest.check(
+        f"""mkdir -p /tmp/cg && mount -t cgroup2 none /tmp/cg && echo +memory > /tmp/cg/cgroup.subtree_control
+        mkdir {GROUP} && echo {limit} > {GROUP}/memory.max"""
+    )
     try:
-        process = guest.start(f"echo $$ > {GROUP}/cgroup.procs; ulimit -l unlimited; cd /; exec {ORDINARY_USER} {BIN}/t3-greedy client "
-                              f"{address(server)} --timeout=500 --cgroup={GROUP} {options}")
+        process = guest.start(
+            f"echo $$ > {GROUP}/cgroup.procs; ulimit -l unlimited; cd /; exec {ORDINARY_USER} {BIN}/t3-greedy client "
+            f"{address(server)} --timeout=500 --cgroup={GROUP} {options}"
+        )
         process.expect("^holding$", 450)
         yield {kind: tuple(seen) for kind, seen in json.loads(process.stdout.splitlines()[0]).items()}
         process.end_input()
@@ -50,11 +63,17 @@ def test_cqs_are_charged_to_the_processs_cgroup(pair):
 
 
 @pytest.mark.long
-@pytest.mark.allow_log(r"INFO: task t3-greedy:\d+ blocked for more", "the in-tree iw_cm waits until each open is given up")
+@pytest.mark.allow_log(
+    r"INFO: task t3-greedy:\d+ blocked for more", "the in-tree iw_cm waits until each open is given up"
+)
 def test_other_users_work_while_one_allocates_everything(pair):
     server, client = pair.guests
-    with unresponsive_host(client, patience=150) as host, greedy(client, server, f"--share={3 << 20} --unresponsive={host}") as got:
-        assert all(why != "no end" and (had or why == "Too many open files") for had, why, _ in got.values() if why), got
+    with unresponsive_host(client, patience=150) as host, greedy(
+        client, server, f"--share={3 << 20} --unresponsive={host}"
+    ) as got:
+        assert all(
+            why != "no end" and (had or why == "Too many open files") for had, why, _ in got.values() if why
+        ), got
         assert int(client.check(f"cat {GROUP}/memory.current")) <= LIMIT
         cheap = {kind: cost for kind, cost in per_piece(got).items() if cost < COSTS[kind]}
         assert not cheap, (cheap, got)

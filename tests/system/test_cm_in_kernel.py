@@ -37,7 +37,9 @@ def ends(t3cm, _module):
 
 def run(guest, command):
     """The error that a command of the module ends with, as Python shows it, or ""."""
-    done = guest.run(f"python3 -c 'import sys; open(\"{FOLDER}/run\", \"wb\", 0).write(sys.argv[1].encode())' '{command}'", 60)
+    done = guest.run(
+        f"python3 -c 'import sys; open(\"{FOLDER}/run\", \"wb\", 0).write(sys.argv[1].encode())' '{command}'", 60
+    )
     return done.stderr.splitlines()[-1] if done.rc else ""
 
 
@@ -68,9 +70,11 @@ def test_two_modules_connect_with_private_data_and_disconnect(ends, length):
         assert f"comm [{MODULE}]" in shown and "state CONNECT" in shown, shown
     assert run(client, "disconnect") == ""
     # Both offer 3 outstanding reads and accept 2.
-    assert logged(client) == [*(f"{name} status=0 length=0 intact=1 depths=0,0" for name in CONNECTING),
-                              f"active ESTABLISHED status=0 length={length} intact=1 depths=3,2",
-                              "active DISCONNECTED status=0 length=0 intact=1 depths=0,0"]
+    assert logged(client) == [
+        *(f"{name} status=0 length=0 intact=1 depths=0,0" for name in CONNECTING),
+        f"active ESTABLISHED status=0 length={length} intact=1 depths=3,2",
+        "active DISCONNECTED status=0 length=0 intact=1 depths=0,0",
+    ]
     served = logged(server)
     assert names(served) == ["listener CONNECT_REQUEST", "passive ESTABLISHED", "passive DISCONNECTED"]
     assert f"length={length} intact=1" in served[0]
@@ -110,12 +114,18 @@ def test_failed_connects_return_their_errors(ends):
     _, client = ends
     assert "ConnectionRefusedError" in connect(client, ends[0], port=PORT + 1)
     assert names(logged(client)) == [*CONNECTING, "active REJECTED"]
-    assert "No route to host" in run(client, "connect 10.99.0.1 7000 0") or "unreachable" in run(client, "connect 10.99.0.1 7000 0")
-    assert "Address already in use" in (run(client, f"listen {address(client)} {PORT} 0"), run(client, f"listen {address(client)} {PORT} 0"))[1]
+    assert "No route to host" in run(client, "connect 10.99.0.1 7000 0") or "unreachable" in run(
+        client, "connect 10.99.0.1 7000 0"
+    )
+    assert (
+        "Address already in use"
+        in (run(client, f"listen {address(client)} {PORT} 0"), run(client, f"listen {address(client)} {PORT} 0"))[1]
+    )
 
 
 def test_C15_ids_are_destroyed_on_a_workqueue_with_a_rescuer(ends):
-    """Connected, listening, and connecting ids. The kernel warns if a destroy waits for a workqueue without a rescuer."""
+    """Connected, listening, and connecting ids. The kernel warns if a destroy waits for a workqueue without a
+    rescuer."""
     server, client = ends
     listen(server)
     for _ in range(5):
@@ -123,7 +133,10 @@ def test_C15_ids_are_destroyed_on_a_workqueue_with_a_rescuer(ends):
     assert connect(client, server) == ""
     for guest in ends:
         assert run(guest, "quit") == ""
-        guest.check("for try in $(seq 100); do rdma resource show | grep -q ' cm_id 0' && exit; sleep 0.1; done; rdma resource show; exit 1")
+        guest.check(
+            "for try in $(seq 100); do rdma resource show | grep -q ' cm_id 0' && exit; sleep 0.1; done; rdma resource"
+            " show; exit 1"
+        )
 
 
 def test_a_kernel_receive_does_not_reach_a_region_that_was_deregistered(ends):
@@ -142,6 +155,8 @@ def test_unloading_a_module_destroys_its_ids(ends):
     assert connect(client, server) == ""
     for guest in (client, server):
         guest.check(f"rmmod {MODULE}", 60)
-        guest.check("for try in $(seq 100); do rdma resource show | grep -q 'qp 0 cm_id 0' && exit; sleep 0.1; done; exit 1")
+        guest.check(
+            "for try in $(seq 100); do rdma resource show | grep -q 'qp 0 cm_id 0' && exit; sleep 0.1; done; exit 1"
+        )
         assert not any(objects(guest).values())
         guest.check(stack.load_module(MODULE), 60)

@@ -60,12 +60,12 @@ def stream_listen(guest, data, options="", port=PORT):
 
 
 def crc32c(data):
-    crc = 0xffffffff
+    crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte
         for _ in range(8):
-            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
-    return crc ^ 0xffffffff
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
 
 
 def fpdu(ulpdu, damage=0):
@@ -75,11 +75,16 @@ def fpdu(ulpdu, damage=0):
 
 
 def untagged(opcode, queue, payload, number=1):
-    return bytes([0x41, 0x40 | opcode]) + bytes(4) + b"".join(word.to_bytes(4, "big") for word in (queue, number, 0)) + payload
+    return (
+        bytes([0x41, 0x40 | opcode])
+        + bytes(4)
+        + b"".join(word.to_bytes(4, "big") for word in (queue, number, 0))
+        + payload
+    )
 
 
 def tagged_write(stag, payload):
-    return bytes([0xc1, 0x40]) + stag.to_bytes(4, "big") + bytes(8) + payload
+    return bytes([0xC1, 0x40]) + stag.to_bytes(4, "big") + bytes(8) + payload
 
 
 # opening
@@ -164,7 +169,7 @@ def test_ird_and_ord_not_negotiated_are_returned_as_such(ends):
     server, client = ends
     serving = listen(server)
     seen = stream(client, server, request(bytes.fromhex("3fff3fff"), flags=0x50, rev=2))
-    assert bytes.fromhex(seen["received"])[16:24].hex() == "50020004" "3fff3fff"
+    assert bytes.fromhex(seen["received"])[16:24].hex() == "500200043fff3fff"
     request_event = event(serving.wait(20), "CONNECT_REQUEST")
     assert (request_event["responder_resources"], request_event["initiator_depth"]) == (8, 8), "the card's limits"
 
@@ -195,15 +200,18 @@ def test_without_crc(ends):
 # malformed requests
 
 
-@pytest.mark.parametrize("data", [
-    pytest.param(b"GET / HTTP/1.0\r\n\r\n", id="another-protocol"),
-    pytest.param(KEY_REPLY + bytes([0, 1, 0, 0]), id="a-reply"),
-    pytest.param(request(rev=3), id="revision-3"),
-    pytest.param(request(length=256) + bytes(256), id="too-much-data"),
-    pytest.param(request(rev=2, flags=0x10), id="enhanced-without-words"),
-    pytest.param(request(b"hello") + b"x", id="a-byte-behind-the-frame"),
-    pytest.param(request(b"x" * 255) + b"y" * 300, id="much-behind-the-frame"),
-])
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"GET / HTTP/1.0\r\n\r\n", id="another-protocol"),
+        pytest.param(KEY_REPLY + bytes([0, 1, 0, 0]), id="a-reply"),
+        pytest.param(request(rev=3), id="revision-3"),
+        pytest.param(request(length=256) + bytes(256), id="too-much-data"),
+        pytest.param(request(rev=2, flags=0x10), id="enhanced-without-words"),
+        pytest.param(request(b"hello") + b"x", id="a-byte-behind-the-frame"),
+        pytest.param(request(b"x" * 255) + b"y" * 300, id="much-behind-the-frame"),
+    ],
+)
 def test_a_malformed_mpa_request_is_reset(ends, data):
     server, client = ends
     serving = listen(server)
@@ -213,8 +221,11 @@ def test_a_malformed_mpa_request_is_reset(ends, data):
     assert serving.wait(20).rc == 0
 
 
-@pytest.mark.parametrize("data", [b"", request()[:1], request()[:19], request(b"hello")[:-1]],
-                         ids=["nothing", "one-byte", "half-a-header", "a-byte-missing"])
+@pytest.mark.parametrize(
+    "data",
+    [b"", request()[:1], request()[:19], request(b"hello")[:-1]],
+    ids=["nothing", "one-byte", "half-a-header", "a-byte-missing"],
+)
 def test_an_incomplete_mpa_request_times_out(ends, data):
     server, client = ends
     with parameters([server], ep_timeout_secs=2):
@@ -245,7 +256,7 @@ def test_an_rtr_type_that_the_card_lacks_is_rejected(ends):
     reply = bytes.fromhex(seen["received"])
     assert reply[:16] == KEY_REPLY
     assert (reply[16], reply[17]) == (0x30, 2)
-    assert int.from_bytes(reply[22:24], "big") & 0xc000 == 0x4000, "the reject names the read"
+    assert int.from_bytes(reply[22:24], "big") & 0xC000 == 0x4000, "the reject names the read"
     assert connect(client, server).rc == 0
     assert serving.wait(20).rc == 0
 
@@ -255,16 +266,19 @@ def test_an_rtr_type_that_the_card_lacks_is_rejected(ends):
 
 # B11: each has its own event. E10: the reply and the FIN arrive together.
 @pytest.mark.allow_wire("are not MPA", "half a reply")
-@pytest.mark.parametrize("reply, expected, status", [
-    pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", "CONNECT_ERROR", -71, id="another-protocol"),
-    pytest.param(request(), "CONNECT_ERROR", -71, id="a-request"),
-    pytest.param(request(key=KEY_REPLY, rev=2), "CONNECT_ERROR", -71, id="a-later-revision"),
-    pytest.param(request(key=KEY_REPLY) + b"x", "CONNECT_ERROR", -71, id="a-byte-behind-the-frame"),
-    pytest.param(request(key=KEY_REPLY, length=256) + bytes(256), "CONNECT_ERROR", -71, id="too-much-data"),
-    pytest.param(request(b"no", key=KEY_REPLY, flags=0x20), "REJECTED", -111, id="a-reject"),
-    pytest.param(request(key=KEY_REPLY)[:10], "REJECTED", -104, id="half-a-reply-and-a-close"),
-    pytest.param(b"", "REJECTED", -104, id="nothing-and-a-close"),
-])
+@pytest.mark.parametrize(
+    "reply, expected, status",
+    [
+        pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", "CONNECT_ERROR", -71, id="another-protocol"),
+        pytest.param(request(), "CONNECT_ERROR", -71, id="a-request"),
+        pytest.param(request(key=KEY_REPLY, rev=2), "CONNECT_ERROR", -71, id="a-later-revision"),
+        pytest.param(request(key=KEY_REPLY) + b"x", "CONNECT_ERROR", -71, id="a-byte-behind-the-frame"),
+        pytest.param(request(key=KEY_REPLY, length=256) + bytes(256), "CONNECT_ERROR", -71, id="too-much-data"),
+        pytest.param(request(b"no", key=KEY_REPLY, flags=0x20), "REJECTED", -111, id="a-reject"),
+        pytest.param(request(key=KEY_REPLY)[:10], "REJECTED", -104, id="half-a-reply-and-a-close"),
+        pytest.param(b"", "REJECTED", -104, id="nothing-and-a-close"),
+    ],
+)
 def test_an_mpa_reply_that_does_not_accept_ends_the_connect(ends, reply, expected, status):
     client, server = ends
     stream_listen(server, reply)
@@ -329,12 +343,15 @@ def test_a_refused_revision_2_request_is_repeated_in_revision_1(ends, how):
 
 
 @pytest.mark.allow_wire(r"CRC check|SEND in queue 7", "the peer's message is wrong")
-@pytest.mark.parametrize("wrong, code", [
-    pytest.param(fpdu(untagged(3, 0, b"hello"), damage=1), "2002", id="crc"),
-    pytest.param(fpdu(tagged_write(0x123400, b"hello")), "1100", id="write-to-an-unused-stag"),
-    pytest.param(fpdu(untagged(3, 7, b"hello")), "1201", id="unknown-queue"),
-    pytest.param(fpdu(untagged(3, 0, b"hello")), "1202", id="send-without-a-receive"),
-])
+@pytest.mark.parametrize(
+    "wrong, code",
+    [
+        pytest.param(fpdu(untagged(3, 0, b"hello"), damage=1), "2002", id="crc"),
+        pytest.param(fpdu(tagged_write(0x123400, b"hello")), "1100", id="write-to-an-unused-stag"),
+        pytest.param(fpdu(untagged(3, 7, b"hello")), "1201", id="unknown-queue"),
+        pytest.param(fpdu(untagged(3, 0, b"hello")), "1202", id="send-without-a-receive"),
+    ],
+)
 def test_a_malformed_message_is_terminated(ends, wrong, code):
     server, client = ends
     serving = listen(server)
@@ -347,7 +364,8 @@ def test_a_malformed_message_is_terminated(ends, wrong, code):
 
 
 def test_A5_a_message_right_behind_the_mpa_reply_is_an_rdma_message(ends):
-    """The card must parse it as an FPDU and send a TERMINATE; the driver must not take it for stream data, which resets the connection."""
+    """The card must parse it as an FPDU and send a TERMINATE; the driver must not take it for stream data, which resets
+    the connection."""
     server, client = ends
     connections = 10
     serving = listen(server, f"--count {connections}")
@@ -399,17 +417,23 @@ def test_a_killed_process_leaves_no_objects(ends, victim):
     server, client = ends
     running = [rping_server(server), rping_client(client, server)]
     for guest in ends:
-        guest.check("for try in $(seq 100); do rdma resource show qp | grep -q 'state RTS' && exit; sleep 0.1; done; exit 1")
+        guest.check(
+            "for try in $(seq 100); do rdma resource show qp | grep -q 'state RTS' && exit; sleep 0.1; done; exit 1"
+        )
     running[victim].kill()
     assert running[1 - victim].wait(20).rc is not None
     for guest in ends:
-        guest.check("for try in $(seq 100); do rdma resource show | grep -q 'qp 0 cm_id 0' && exit; sleep 0.1; done; exit 1")
+        guest.check(
+            "for try in $(seq 100); do rdma resource show | grep -q 'qp 0 cm_id 0' && exit; sleep 0.1; done; exit 1"
+        )
 
 
 def test_processes_can_be_killed_without_a_carrier(pair, ends):
     server, client = ends
     running = [rping_server(server), rping_client(client, server)]
-    client.check("for try in $(seq 100); do rdma resource show qp | grep -q 'state RTS' && exit; sleep 0.1; done; exit 1")
+    client.check(
+        "for try in $(seq 100); do rdma resource show qp | grep -q 'state RTS' && exit; sleep 0.1; done; exit 1"
+    )
     pair.sim.cable("p0", False)
     try:
         for process in running:
@@ -421,14 +445,17 @@ def test_processes_can_be_killed_without_a_carrier(pair, ends):
     finally:
         pair.sim.cable("p0", True)
         for guest in ends:
-            guest.check("for try in $(seq 100); do [ $(cat /sys/class/net/eth0/carrier) = 1 ] && exit; sleep 0.1; done; exit 1")
+            guest.check(
+                "for try in $(seq 100); do [ $(cat /sys/class/net/eth0/carrier) = 1 ] && exit; sleep 0.1; done; exit 1"
+            )
     rping(server, client, "-C 5 -V", listen_port=7175)
 
 
 # E13
 def test_listen_fails_with_enomem_without_free_stids(ends):
     server, client = ends
-    seen = server.run(f"""exec python3 - <<'END'
+    seen = server.run(
+        f"""exec python3 - <<'END'
 import ctypes, socket, struct
 rdma = ctypes.CDLL("librdmacm.so.1", use_errno=True)
 rdma.rdma_create_event_channel.restype = ctypes.c_void_p
@@ -445,7 +472,9 @@ for port in range(10000, 11000):
     made.append(cm_id)
 for cm_id in made:
     assert rdma.rdma_destroy_id(cm_id) == 0
-END""", 120)
+END""",
+        120,
+    )
     errno, listeners = map(int, seen.stdout.split())
     assert errno == 12 and listeners >= 500
     serving = listen(server)
@@ -468,10 +497,15 @@ def test_ports_in_network_namespaces(make_lab):
     lab = make_lab()
     server, client = lab.guests
     for guest in lab.guests:
-        guest.check(f"""ip netns add n; ip link set eth1 netns n
-            ip netns exec n ip addr add {address(guest, 1)}/24 dev eth1; ip netns exec n ip link set eth1 up""")
+        guest.check(
+            f"""ip netns add n; ip link set eth1 netns n
+            ip netns exec n ip addr add {address(guest, 1)}/24 dev eth1; ip netns exec n ip link set eth1 up"""
+        )
     for guest in lab.guests:
-        guest.check("for try in $(seq 100); do [ $(ip netns exec n cat /sys/class/net/eth1/carrier) = 1 ] && exit; sleep 0.1; done")
+        guest.check(
+            "for try in $(seq 100); do [ $(ip netns exec n cat /sys/class/net/eth1/carrier) = 1 ] && exit; sleep 0.1;"
+            " done"
+        )
     serving = server.start(f"ip netns exec n rping -s -a {address(server, 1)} -C 20 -V")
     wait_listening(server, 7174)
     assert client.run(f"ip netns exec n rping -c -a {address(server, 1)} -C 20 -V", 60).rc == 0
@@ -479,21 +513,28 @@ def test_ports_in_network_namespaces(make_lab):
 
 
 # X16, X20: the device registers again without help.
-@pytest.mark.allow_log(r"WARNING: .*__flush_work", "cxgb3.ko stops work that it never started when it is unbound; its own")
+@pytest.mark.allow_log(
+    r"WARNING: .*__flush_work", "cxgb3.ko stops work that it never started when it is unbound; its own"
+)
 def test_the_card_is_unbound_in_use_and_bound_again(make_lab):
     lab = make_lab()
     server, client = lab.guests
     serving, running = rping_server(server), rping_client(client, server)
-    client.check("for try in $(seq 100); do rdma resource show qp | grep -q 'state RTS' && exit; sleep 0.1; done; exit 1")
+    client.check(
+        "for try in $(seq 100); do rdma resource show qp | grep -q 'state RTS' && exit; sleep 0.1; done; exit 1"
+    )
     card = server.check("basename $(readlink -f /sys/class/net/eth0/device)").strip()
     server.check(f"echo {card} > /sys/bus/pci/drivers/cxgb3/unbind")
     assert serving.wait(20).rc is not None
-    server.check("for try in $(seq 100); do [ -z \"$(rdma link)\" ] && exit; sleep 0.1; done; exit 1")
+    server.check('for try in $(seq 100); do [ -z "$(rdma link)" ] && exit; sleep 0.1; done; exit 1')
     running.kill()
     running.wait(20)
 
-    server.check(f"""echo {card} > /sys/bus/pci/drivers/cxgb3/bind; ip addr add {address(server)}/24 dev eth0; ip link set eth0 up
-        for try in $(seq 100); do [ "$(cat /sys/class/net/eth0/carrier)" = 1 ] && exit; sleep 0.1; done; exit 1""", 60)
+    server.check(
+        f"""echo {card} > /sys/bus/pci/drivers/cxgb3/bind; ip addr add {address(server)}/24 dev eth0; ip link set eth0 up
+        for try in $(seq 100); do [ "$(cat /sys/class/net/eth0/carrier)" = 1 ] && exit; sleep 0.1; done; exit 1""",  # noqa: E501
+        60,
+    )  # noqa: E501
     rping(server, client, "-C 5 -V", listen_port=7175)
 
 

@@ -15,8 +15,14 @@ DEADLINE = 60
 
 
 def ctl(lab, *words):
-    done = subprocess.run([sim.program(), "ctl", *words], env={**os.environ, "T3SIM_CONTROL": str(lab.sim.control_socket)}, capture_output=True,
-                          text=True, timeout=DEADLINE, check=False)
+    done = subprocess.run(
+        [sim.program(), "ctl", *words],
+        env={**os.environ, "T3SIM_CONTROL": str(lab.sim.control_socket)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
     assert done.returncode == 0, done
     return done.stdout
 
@@ -42,7 +48,8 @@ def test_tables_show_what_the_kernels_know(pair):
         return table(pair, "qps") + [row for row in table(pair, "connections") if key(row) not in earlier]
 
     server, client = pair.guests
-    # An active open of an earlier test, which repeats its SYN for minutes: a T3 cannot abort it before the peer answers.
+    # An active open of an earlier test, which repeats its SYN for minutes: a T3 cannot abort it before the peer
+    # answers.
     earlier = {key(row) for row in table(pair, "connections")}
     until(lambda: not connected(), connected)
     before = {name: len(table(pair, name)) for name in ("qps", "cqs", "regions", "rings")}
@@ -53,10 +60,14 @@ def test_tables_show_what_the_kernels_know(pair):
 
     for number, (guest, peer) in enumerate([(server, client), (client, server)]):
         card = f"c{number}"
-        known, = [qp for qp in json.loads(guest.check("rdma -j resource show qp")) if qp.get("lqpn", 0) > 1 and qp["type"] == "RC"]
-        row, = table(pair, "qps", card)
+        (known,) = [
+            qp
+            for qp in json.loads(guest.check("rdma -j resource show qp"))
+            if qp.get("lqpn", 0) > 1 and qp["type"] == "RC"
+        ]
+        (row,) = table(pair, "qps", card)
         assert row["card"] == card and row["qp"] == known["lqpn"]
-        connection, = [line for line in table(pair, "connections", card) if line["tid"] == row["tid"]]
+        (connection,) = [line for line in table(pair, "connections", card) if line["tid"] == row["tid"]]
         assert connection["rdma"] and connection["state"] == "ESTABLISHED"
         ends = [connection["local"], connection["peer"]]
         assert [end.split(":")[0] for end in ends] == [address(guest), address(peer)]
@@ -78,14 +89,18 @@ def test_tables_show_what_the_kernels_know(pair):
 
 @pytest.mark.allow_log(r"WARNING: .*__flush_work", "cxgb3.ko warns when it is unloaded; the in-tree driver's own")
 def test_a_reset_card_is_as_after_power_on(make_lab):
-    """The guest has no driver, and finds the card as it was before: without it, rings of an earlier driver would stay."""
+    """The guest has no driver, and finds the card as it was before: without it, rings of an earlier driver would
+    stay."""
     lab = make_lab(guests=1, load="nic", wires=[Wire("p", ("c0.0", "c0.1"))])
-    guest, = lab.guests
+    (guest,) = lab.guests
     assert [ring for ring in table(lab, "rings") if ring["type"] == "Ethernet"]
     guest.check("rmmod cxgb3", 120)
     ctl(lab, "reset", "c0")
     assert table(lab, "rings") == [] and ctl(lab, "rings") == "no rings\n"
-    command = guest.check("for device in /sys/bus/pci/devices/*; do [ $(cat $device/vendor) = 0x1425 ] && od -An -tx2 -j4 -N2 $device/config; done")
+    command = guest.check(
+        "for device in /sys/bus/pci/devices/*; do [ $(cat $device/vendor) = 0x1425 ] && od -An -tx2 -j4 -N2"
+        " $device/config; done"
+    )
     assert not int(command, 16) & 4, "bus mastering is off"
     guest.check("modprobe cxgb3")
     guest.check("ip link set $(ls /sys/bus/pci/drivers/cxgb3/0*/net | grep -v : | head -n 1) up", 120)

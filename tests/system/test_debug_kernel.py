@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Leaks and failing allocations, which only the debug kernel can test. Runs with `--kernel debug` only; tests/run lists further tests
-that run on that kernel."""
+"""Leaks and failing allocations, which only the debug kernel can test. Runs with `--kernel debug` only; tests/run lists
+further tests that run on that kernel."""
 import pytest
 from programs import run_alone
 from stock import rping
 
 pytestmark = pytest.mark.debug
 
-# A fault is armed per thread (fail-nth), so it affects only the test program. By default allocations that may sleep do not fail.
+# A fault is armed per thread (fail-nth), so it affects only the test program. By default allocations that may sleep do
+# not fail.
 INJECT = """cd /sys/kernel/debug
     for kind in failslab fail_page_alloc; do echo N > $kind/ignore-gfp-wait; echo 0 > $kind/verbose; done
     echo 0 > fail_page_alloc/min-order"""

@@ -65,12 +65,20 @@ def test_asynchronous_events(pair):
     assert (done.rc, done.stdout.splitlines(), done.stderr) == (0, ["watching cxgb3_0", *events, *events], "")
 
 
-@pytest.mark.parametrize("command, status, message", [
-    ("sum-client", 2, "usage: "), ("sum-server 1 2", 2, "usage: "), ("cq-blocking", 2, "usage: "), ("cq-nonblocking 0", 2, "usage: "),
-    ("cq-sender 10.0.0.1", 2, "usage: "), ("async-nonblocking cxgb3_0", 2, "usage: "),
-    ("async-nonblocking cxgb3_9 1", 1, "cxgb3_9: No such device"), ("cq-sender 192.0.2.1 1", 1, "is there an RDMA device"),
-    ("sum-client 192.0.2.1 1 2", 1, "is there an RDMA device"),
-])
+@pytest.mark.parametrize(
+    "command, status, message",
+    [
+        ("sum-client", 2, "usage: "),
+        ("sum-server 1 2", 2, "usage: "),
+        ("cq-blocking", 2, "usage: "),
+        ("cq-nonblocking 0", 2, "usage: "),
+        ("cq-sender 10.0.0.1", 2, "usage: "),
+        ("async-nonblocking cxgb3_0", 2, "usage: "),
+        ("async-nonblocking cxgb3_9 1", 1, "cxgb3_9: No such device"),
+        ("cq-sender 192.0.2.1 1", 1, "is there an RDMA device"),
+        ("sum-client 192.0.2.1 1 2", 1, "is there an RDMA device"),
+    ],
+)
 def test_examples_report_errors(pair, command, status, message):
     done = pair.guests[0].run(f"{BIN}/{command}", 40)
     assert done.rc == status and message in done.stderr and not done.stdout, done
@@ -79,7 +87,9 @@ def test_examples_report_errors(pair, command, status, message):
 # What differs on AIX
 
 
-@pytest.mark.parametrize("to, status, message", [("10.0.0.1", 0, "yes"), ("192.0.2.1", 1, "no: Network is unreachable"), ("nonsense", 2, "")])
+@pytest.mark.parametrize(
+    "to, status, message", [("10.0.0.1", 0, "yes"), ("192.0.2.1", 1, "no: Network is unreachable"), ("nonsense", 2, "")]
+)
 def test_a_program_written_for_aix(pair, to, status, message):
     done = pair.guests[1].run(f"{BIN}/check-verbs-support {to}", 40)
     assert (done.rc, done.stdout) == (status, f"{to}: {message}\n" if message else "")
@@ -94,22 +104,30 @@ def test_ofed_env_uses_providers_of_another_folder(pair):
         assert "cxgb3_0" not in guest.run("ibv_devices").stdout
         assert "cxgb3_0" in guest.check(f"IBV_CONFIG_DIR=/tmp/config {BIN}/ofed-env ibv_devices")
         # A path is allowed too, as in RDMAV_DRIVERS, whose previous value is kept.
-        guest.check(f"cp {stack.PROVIDERS}/libcxgb3-rdmav34.so /tmp/config/ && echo driver /tmp/config/libcxgb3 > /tmp/config/cxgb3.driver")
-        shown = guest.check(f"IBV_CONFIG_DIR=/tmp/config RDMAV_DRIVERS=siw {BIN}/ofed-env sh -c 'echo $RDMAV_DRIVERS; ibv_devices'")
+        guest.check(
+            f"cp {stack.PROVIDERS}/libcxgb3-rdmav34.so /tmp/config/ && echo driver /tmp/config/libcxgb3 >"
+            " /tmp/config/cxgb3.driver"
+        )
+        shown = guest.check(
+            f"IBV_CONFIG_DIR=/tmp/config RDMAV_DRIVERS=siw {BIN}/ofed-env sh -c 'echo $RDMAV_DRIVERS; ibv_devices'"
+        )
         assert shown.startswith("siw:/tmp/config/libcxgb3\n") and "cxgb3_0" in shown
     finally:
         guest.check(f"cp /t3/provider/cxgb3.driver {own}; rm -r /tmp/config")
 
 
-@pytest.mark.parametrize("environment, words, status, message", [
-    ("", "sh -c 'exit 7'", 7, ""),
-    ("", "", 125, "a program is required"),
-    ("", "--loud true", 125, "there is no option --loud"),
-    ("IBV_CONFIG_DIR=/nowhere", "true", 125, "there is no folder /nowhere"),
-    ("IBV_CONFIG_DIR=/usr/lib", "true", 125, "no file in /usr/lib names a driver"),
-    ("IBV_CONFIG_DIR=", "true", 0, ""),
-    ("", "/no/program", 127, "/no/program"),
-])
+@pytest.mark.parametrize(
+    "environment, words, status, message",
+    [
+        ("", "sh -c 'exit 7'", 7, ""),
+        ("", "", 125, "a program is required"),
+        ("", "--loud true", 125, "there is no option --loud"),
+        ("IBV_CONFIG_DIR=/nowhere", "true", 125, "there is no folder /nowhere"),
+        ("IBV_CONFIG_DIR=/usr/lib", "true", 125, "no file in /usr/lib names a driver"),
+        ("IBV_CONFIG_DIR=", "true", 0, ""),
+        ("", "/no/program", 127, "/no/program"),
+    ],
+)
 def test_ofed_env_refuses_wrong_arguments(pair, environment, words, status, message):
     done = pair.guests[0].run(f"{environment} {BIN}/ofed-env {words}", 20)
     assert done.rc == status and message in done.stderr and not done.stdout, done

@@ -86,10 +86,17 @@ def reload(guest):
 
 
 def rebind(guest):
-    """Unbinds the card from cxgb3 and binds it again. A process has the device open meanwhile, so no module can be unloaded."""
+    """Unbinds the card from cxgb3 and binds it again. A process has the device open meanwhile, so no module can be
+    unloaded."""
     users = int(guest.check("cat /sys/module/iw_cxgb3/refcnt"))
     holder = guest.start("exec ibv_asyncwatch -d cxgb3_0")
-    guest.check(f"for try in $(seq 100); do [ $(cat /sys/module/iw_cxgb3/refcnt) -gt {users} ] && exit; sleep 0.1; done; exit 1", 30)
+    guest.check(
+        (
+            f"for try in $(seq 100); do [ $(cat /sys/module/iw_cxgb3/refcnt) -gt {users} ] && exit; sleep 0.1; done;"
+            " exit 1"
+        ),
+        30,
+    )
     assert guest.run("rmmod iw_cxgb3", 30).rc != 0
     card = guest.check(f"basename $(readlink -f /sys/class/net/{guest.interfaces[0]}/device)").strip()
     guest.check(f"cd /sys/bus/pci/drivers/cxgb3 && echo {card} > unbind && echo {card} > bind", 90)
@@ -132,7 +139,8 @@ def test_late_dma_keeps_the_order(pair, fault, counter):
 
 @pytest.mark.parametrize("load", ["rdma", "rdma-t3"])
 def test_one_thread_accepts_while_answers_are_late(make_lab, load):
-    """The guests' clocks count instructions, and go on while a guest sleeps: a call that waits for the card is seen, a slow host is not."""
+    """The guests' clocks count instructions, and go on while a guest sleeps: a call that waits for the card is seen, a
+    slow host is not."""
     lab = make_lab(load=load, machine=Machine(counted=True))
     lab.sim.cause(SERVER, "late-answers", "5ms")
     server, _ = run_pair(*lab.guests, "accepts", "--connections=100", timeout=240)
@@ -237,17 +245,21 @@ def test_an_error_that_resets_the_adapter(pair, fault):
     assert set(report["cm"]) & {REMOVAL, DISCONNECTED}, report
     traffic.serving.kill()  # a card that is reset sends nothing to its peers
     traffic.serving.wait(20)
-    client.check(f"""for try in $(seq 300); do
+    client.check(
+        f"""for try in $(seq 300); do
             [ $(dmesg | grep -c 'adapter reset succeeded') -gt {resets} ] && rdma link | grep -q 'cxgb3_.*ACTIVE' && exit
             sleep 0.1
-        done; exit 1""", 90)
+        done; exit 1""",  # noqa: E501
+        90,
+    )  # noqa: E501
     check_recovered(pair)
 
 
 @CXGB3_WARNS
 @pytest.mark.parametrize("fault, recover", [("adapter-reset", reload), ("firmware-death", rebind)])
 def test_an_unresponsive_card_is_shut_down(pair, fault, recover):
-    """No interrupt reports it. The driver detects it, ends all connections, and refuses new ones until cxgb3 has reset the card."""
+    """No interrupt reports it. The driver detects it, ends all connections, and refuses new ones until cxgb3 has reset
+    the card."""
     client = pair.guests[CLIENT]
     client.check("echo 2 > /sys/module/iw_cxgb3/parameters/card_timeout_secs")
     traffic = Traffic(pair)
@@ -290,8 +302,7 @@ def test_listen_fails_without_an_stid(pair):
     check_recovered(pair)
 
 
-@pytest.mark.parametrize("what, laps", [
-    ("rqt", 2), ("pbl", 1), pytest.param("pbl", 3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("what, laps", [("rqt", 2), ("pbl", 1), pytest.param("pbl", 3, marks=pytest.mark.long)])
 def test_create_fails_without_card_memory(pair, what, laps):
     server, client = pair.guests
     report = run_alone(client, server, "exhaust", f"--timeout=110 --what={what} --laps={laps}", 120)

@@ -12,7 +12,9 @@ from programs import run_pair
 from stock import address, rping, wait_listening
 from test_perftest import run_perftest
 
-pytestmark = pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection")
+pytestmark = pytest.mark.allow_log(
+    r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection"
+)
 
 ENDS = ("c0.0", "c1.0")
 ALL_AT_ONCE = "loss=0.01 reorder=0.01 reorder-delay=300us duplicate=0.005 corrupt=0.002 jitter=100us".split()
@@ -40,18 +42,21 @@ def run_rping(lab, rounds, size=65535, timeout=120):
     rping(server, client, options, timeout=timeout)
 
 
-@pytest.mark.parametrize("what, counted", [
-    pytest.param(["loss=0.02"], "lost", id="loss"),
-    pytest.param(["duplicate=0.05"], "duplicated", id="duplication"),
-    pytest.param(["reorder=0.05", "reorder-delay=300us"], "reordered", id="reordering"),
-    pytest.param(["corrupt=0.02"], "corrupted", id="corruption"),
-    pytest.param(["delay=200us", "jitter=300us"], None, id="delay-and-jitter"),
-    pytest.param(["rate=100M", "queue=32K"], "overflowed", id="rate-limit"),
-])
+@pytest.mark.parametrize(
+    "what, counted",
+    [
+        pytest.param(["loss=0.02"], "lost", id="loss"),
+        pytest.param(["duplicate=0.05"], "duplicated", id="duplication"),
+        pytest.param(["reorder=0.05", "reorder-delay=300us"], "reordered", id="reordering"),
+        pytest.param(["corrupt=0.02"], "corrupted", id="corruption"),
+        pytest.param(["delay=200us", "jitter=300us"], None, id="delay-and-jitter"),
+        pytest.param(["rate=100M", "queue=32K"], "overflowed", id="rate-limit"),
+    ],
+)
 @pytest.mark.parametrize("end", ENDS)
 def test_each_impairment_in_one_direction(pair, end, what, counted):
     """Each round transfers 64 KB in both directions, so that either end has data to send."""
-    other, = set(ENDS) - {end}
+    (other,) = set(ENDS) - {end}
     with impaired(pair, *what, end=end) as done:
         run_rping(pair, 15)
         assert not any(done(other).values())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""32-bit programs on the 64-bit kernel of Debian 12: Debian's own libraries and programs for i386, with our provider for them."""
+"""32-bit programs on the 64-bit kernel of Debian 12: Debian's own libraries and programs for i386, with our provider
+for them."""
 
 import os
 import re
@@ -20,7 +21,10 @@ def machine():
     debs = package.build(SUITE, with_sim=False, i386=True)
     [provider] = [path for path in debs if path.name.endswith("_i386.deb")]
     with Installed(SUITE, paths.REPO / "build/install/i386", ours(debs)) as made:
-        made.run(f"dpkg --add-architecture i386 && {APT} update && {APT} install /debs/{provider.name} {PROGRAMS}", [(provider.parent, "/debs")])
+        made.run(
+            f"dpkg --add-architecture i386 && {APT} update && {APT} install /debs/{provider.name} {PROGRAMS}",
+            [(provider.parent, "/debs")],
+        )
         yield made
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Packages, from `make deb` to `apt purge`, on a machine of each Debian release.
 
-The machine is a root of that release, in which apt installs the packages. DKMS builds the modules for the kernel that is installed there,
-which is not the running one. Then two guests boot from this root with its own init. A table follows at the end of the output. In the machine of arm64
-apt and the compiler are emulated, too.
+The machine is a root of that release, in which apt installs the packages. DKMS builds the modules for the kernel that
+is installed there, which is not the running one. Then two guests boot from this root with its own init. A table follows
+at the end of the output. In the machine of arm64 apt and the compiler are emulated, too.
 """
 
 import os
@@ -19,7 +19,12 @@ pytestmark = [pytest.mark.long, pytest.mark.skipif(os.getuid() != 0, reason="pac
 CHOICE = "/etc/modprobe.d/t3rdma-choice.conf"
 
 # Image of a Debian release: its kernel, its rdma-core, the private ABI of its libibverbs.
-RELEASES = {"bookworm": ("6.1.", "44", "34"), "trixie": ("6.12.", "56", "34"), "forky": ("7.2.", "65", "65"), "trixie-arm64": ("6.12.", "56", "34")}
+RELEASES = {
+    "bookworm": ("6.1.", "44", "34"),
+    "trixie": ("6.12.", "56", "34"),
+    "forky": ("7.2.", "65", "65"),
+    "trixie-arm64": ("6.12.", "56", "34"),
+}
 
 
 @pytest.fixture(scope="module", params=RELEASES)
@@ -128,11 +133,17 @@ def test_a_choice_survives_a_reboot(machine, step):
 
 def test_an_unsupported_kernel_is_refused_with_the_reason(machine, step):
     row = step(machine.made.suite, "unsupported kernel")
-    message = machine.run("/usr/src/t3rdma-*/check-kernel 5.10.0 /lib/modules/$(ls /lib/modules | head -1)/build 2>&1 || true")
+    message = machine.run(
+        "/usr/src/t3rdma-*/check-kernel 5.10.0 /lib/modules/$(ls /lib/modules | head -1)/build 2>&1 || true"
+    )
     assert "not for kernel 5.10.0: it is older than 6.1" in message
-    message = machine.run("/usr/src/t3rdma-*/check-kernel 9.9.0-x /lib/modules/$(ls /lib/modules | head -1)/build 2>&1 || true")
+    message = machine.run(
+        "/usr/src/t3rdma-*/check-kernel 9.9.0-x /lib/modules/$(ls /lib/modules | head -1)/build 2>&1 || true"
+    )
     assert "it is newer than 7.3" in message
-    assert "its headers are not in /nowhere" in machine.run("/usr/src/t3rdma-*/check-kernel 6.1.0 /nowhere 2>&1 || true")
+    assert "its headers are not in /nowhere" in machine.run(
+        "/usr/src/t3rdma-*/check-kernel 6.1.0 /nowhere 2>&1 || true"
+    )
     row.result = "refused, with the reason"
 
 
@@ -141,12 +152,14 @@ def test_a_new_kernel_gets_its_modules(machine, step):
     row = step(machine.made.suite, "kernel upgrade")
     old, name = machine.made.release, machine.made.arch.name
     new = old.replace(f"-{name}", f"-next-{name}")
-    machine.run(f"""
+    machine.run(
+        f"""
         cp -a /usr/src/linux-headers-{old} /usr/src/linux-headers-{new}
         cd /usr/src/linux-headers-{new}
         grep -rlF {old} . --include='*.release' --include=utsrelease.h --include=Makefile --include='.kernel*' | xargs -r sed -i s/{old}/{new}/
         mkdir -p /lib/modules/{new} && ln -s /usr/src/linux-headers-{new} /lib/modules/{new}/build
-        run-parts --exit-on-error --arg={new} /etc/kernel/header_postinst.d""")
+        run-parts --exit-on-error --arg={new} /etc/kernel/header_postinst.d"""  # noqa: E501
+    )  # noqa: E501
     assert f"{new}, {processor(machine)}: installed" in machine.run("dkms status")
     # By its file, since this kernel has no modules.dep.
     built = machine.run(f"find /lib/modules/{new}/updates/dkms -name 'iw_cxgb3.ko*'").strip()
@@ -171,7 +184,9 @@ def test_purge_restores_all_files(before, machine, step):
     after = machine.files()
     assert not after - before, sorted(after - before)[:40]
     assert not before - after, sorted(before - after)[:40]
-    assert not machine.run("find / -xdev -name '*t3rdma*' -not -path '/var/l*' -not -path '/debs/*' -not -path '/tmp/*'").strip()
+    assert not machine.run(
+        "find / -xdev -name '*t3rdma*' -not -path '/var/l*' -not -path '/debs/*' -not -path '/tmp/*'"
+    ).strip()
     row.result = "nothing left"
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Cards behind an IOMMU of their guests: a card reaches only what its driver has mapped, by addresses that are not those of the memory. A buffer
-that is used after its mapping has ended, or was never mapped, is an error of the card's DMA.
+"""Cards behind an IOMMU of their guests: a card reaches only what its driver has mapped, by addresses that are not
+those of the memory. A buffer that is used after its mapping has ended, or was never mapped, is an error of the card's
+DMA.
 """
 
 import pytest
@@ -12,7 +13,14 @@ from test_nic import send
 
 @pytest.fixture(scope="module")
 def _iommu_keeper(suite, kernel, pytestconfig, _appended):
-    keeper = Keeper(guests=2, suite=suite, kernel=kernel, name="iommu", load=pytestconfig.getoption("--load"), machine=_appended(Machine(iommu=True)))
+    keeper = Keeper(
+        guests=2,
+        suite=suite,
+        kernel=kernel,
+        name="iommu",
+        load=pytestconfig.getoption("--load"),
+        machine=_appended(Machine(iommu=True)),
+    )
     yield keeper
     keeper.drop()
 
@@ -40,9 +48,13 @@ def test_programs(pair):
         rdma_client(server, client)
 
 
-# Events with reads, not sends: perftest makes -r no larger than -n, and holds the last message back until the server's credits have come, which are
-# RDMA writes. If they come while a client with -e sleeps, it sleeps for ever, as was seen with 7.2.
-@pytest.mark.parametrize("tool, options", [("ib_write_bw", "-s 1048576 -n 20"), ("ib_read_bw", "-s 65536 -n 50 -e"), ("ib_send_bw", "-s 64 -n 1000")])
+# Events with reads, not sends: perftest makes -r no larger than -n, and holds the last message back until the server's
+# credits have come, which are RDMA writes. If they come while a client with -e sleeps, it sleeps for ever, as was seen
+# with 7.2.
+@pytest.mark.parametrize(
+    "tool, options",
+    [("ib_write_bw", "-s 1048576 -n 20"), ("ib_read_bw", "-s 65536 -n 50 -e"), ("ib_send_bw", "-s 64 -n 1000")],
+)
 @pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection")
 def test_perftest(pair, tool, options):
     assert perftest(*pair.guests, tool, options)[0] == options.split()[1]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Two users of one card, an attacker and a victim, and an accomplice in the second guest (tests/programs/isolation): nothing that the attacker
-does reaches the victim's memory, connections, ports or time.
+"""Two users of one card, an attacker and a victim, and an accomplice in the second guest (tests/programs/isolation):
+nothing that the attacker does reaches the victim's memory, connections, ports or time.
 
 Each case runs over the in-tree modules and over ours, in the same guests; with --load over those.
 """
@@ -74,7 +74,9 @@ class Users:
     def run(self, case: str, options: str = "", timeout: int = 120, count: int = 2) -> dict:
         """The result of a case; the test judges it."""
         with self.accomplice(count):
-            done = self.host.run(f"exec {PROGRAM} client {address(self.peer)} --case={case} --timeout={timeout} {options}", timeout + 20)
+            done = self.host.run(
+                f"exec {PROGRAM} client {address(self.peer)} --case={case} --timeout={timeout} {options}", timeout + 20
+            )
         print(done.stdout, done.stderr)
         result = json.loads(done.stdout)
         assert not result.keys() & {"error", "victim_ended_by_signal"}, result
@@ -158,12 +160,16 @@ TRACING = "/sys/kernel/tracing"
 def device_fatal_events(guest):
     """The DEVICE_FATAL events that kernel users of the device get meanwhile."""
     found = []
-    guest.check(f"""echo 'p:isolation/event ib_dispatch_event type=+16(%di):u32' > {TRACING}/kprobe_events
-        echo > {TRACING}/trace; echo 1 > {TRACING}/events/isolation/event/enable""")
+    guest.check(
+        f"""echo 'p:isolation/event ib_dispatch_event type=+16(%di):u32' > {TRACING}/kprobe_events
+        echo > {TRACING}/trace; echo 1 > {TRACING}/events/isolation/event/enable"""
+    )
     try:
         yield found
     finally:
-        trace = guest.check(f"echo 0 > {TRACING}/events/isolation/event/enable; cat {TRACING}/trace; echo > {TRACING}/kprobe_events")
+        trace = guest.check(
+            f"echo 0 > {TRACING}/events/isolation/event/enable; cat {TRACING}/trace; echo > {TRACING}/kprobe_events"
+        )
         found += [line for line in trace.splitlines() if f"type={DEVICE_FATAL}" in line.split()]
 
 
@@ -211,10 +217,14 @@ def running(command):
 
 
 def started(guest, command: str, port: int, *, nowhere: bool = False):
-    """An RDMA listener that may be refused; returns when it listens or has ended. nowhere: or runs without a device to listen on."""
+    """An RDMA listener that may be refused; returns when it listens or has ended. nowhere: or runs without a device to
+    listen on."""
     listener = guest.start(f"exec {command}")
     for _ in range(30 if nowhere else 100):
-        if not listener.running or not guest.run(f"rdma resource show cm_id | grep 'LISTEN.*:{port} ' || {{ sleep 0.1; exit 1; }}").rc:
+        if (
+            not listener.running
+            or not guest.run(f"rdma resource show cm_id | grep 'LISTEN.*:{port} ' || {{ sleep 0.1; exit 1; }}").rc
+        ):
             return listener
     assert nowhere, f"neither listening nor refused: {listener.output}"
     return listener
@@ -247,15 +257,18 @@ def test_a_listener_does_not_take_the_port_of_a_tcp_server(users, at):
 IN_A_NAMESPACE = {
     "wildcard": "rping -s -p {port}",
     "dummy": """sh -c 'ip link add here type dummy && ip link set here address {mac} && ip addr add {address}/24 dev here &&
-        ip link set here up && exec rping -s -a {address} -p {port}'""",
-}
+        ip link set here up && exec rping -s -a {address} -p {port}'""",  # noqa: E501
+}  # noqa: E501
 
 
 @pytest.mark.parametrize("port", [22, 5432])
 @pytest.mark.parametrize("how", IN_A_NAMESPACE)
 def test_a_listener_in_a_user_namespace_does_not_take_a_port_of_the_host(users, how, port):
-    """Any user is root in a namespace of its own, whose network has no port of the card. An interface there may have the address of one."""
-    mac = users.host.check(f"modprobe dummy numdummies=0; cat /sys/class/net/{users.host.interfaces[0]}/address").strip()
+    """Any user is root in a namespace of its own, whose network has no port of the card. An interface there may have
+    the address of one."""
+    mac = users.host.check(
+        f"modprobe dummy numdummies=0; cat /sys/class/net/{users.host.interfaces[0]}/address"
+    ).strip()
     command = IN_A_NAMESPACE[how].format(port=port, mac=mac, address=address(users.host))
     with running(users.host.start(SERVICE.format(address="", port=port))) as server:
         server.expect("bound", 20)
@@ -270,7 +283,9 @@ def test_one_time_out_for_all_dead_peers_of_a_process(users):
     """A process is killed whose connections are being closed; the wire loses what they send."""
     count, linger = 4, 10  # T3_EP_LINGER
     with users.accomplice(count):
-        process = users.host.start(f"exec {PROGRAM} client {address(users.peer)} --case=dead_peers --count={count} --timeout=300")
+        process = users.host.start(
+            f"exec {PROGRAM} client {address(users.peer)} --case=dead_peers --count={count} --timeout=300"
+        )
         process.expect("ready", 60)
         users.lab.sim.control("impair", "p0", "all", "loss=1")
         try:
@@ -296,21 +311,32 @@ def resolve(users) -> dict:
 
 
 def test_a_process_without_memory_delays_no_other_one(users):
-    """A cgroup above its memory.high pays for ids whose addresses are resolved; their processes have left it, so they do not sleep themselves."""
+    """A cgroup above its memory.high pays for ids whose addresses are resolved; their processes have left it, so they
+    do not sleep themselves."""
     if not users.manager_is_ours:
         pytest.skip("Linux's own manager")
     group = "/tmp/cg/none"
-    users.host.check(f"""mkdir -p /tmp/cg && mount -t cgroup2 none /tmp/cg && echo +memory > /tmp/cg/cgroup.subtree_control
-        mkdir {group}""")
+    users.host.check(
+        f"""mkdir -p /tmp/cg && mount -t cgroup2 none /tmp/cg && echo +memory > /tmp/cg/cgroup.subtree_control
+        mkdir {group}"""
+    )
     try:
         alone = resolve(users)
-        attackers = [users.host.start(f"echo $$ > {group}/cgroup.procs; ulimit -n 4096; exec {PROGRAM} client {address(users.peer)} "
-                                      "--case=hoard --count=1000 --timeout=600") for _ in range(4)]
+        attackers = [
+            users.host.start(
+                f"echo $$ > {group}/cgroup.procs; ulimit -n 4096; exec {PROGRAM} client {address(users.peer)} "
+                "--case=hoard --count=1000 --timeout=600"
+            )
+            for _ in range(4)
+        ]
         try:
             for attacker in attackers:
                 attacker.expect("ready", 120)
-            users.host.check(f"""for pid in $(cat {group}/cgroup.procs); do echo $pid > /tmp/cg/cgroup.procs; done
-                echo 0 > {group}/memory.high""", 60)
+            users.host.check(
+                f"""for pid in $(cat {group}/cgroup.procs); do echo $pid > /tmp/cg/cgroup.procs; done
+                echo 0 > {group}/memory.high""",
+                60,
+            )
             for attacker in attackers:
                 attacker.write(b"\n")
             beside = resolve(users)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Kernel users of the verbs: NVMe over Fabrics, whose two sides together use most of the kernel's verbs.
 
-The host registers memory with REG_MR, which SEND_WITH_INV invalidates; the target receives through the local DMA key, reads into
-registered memory (which iWARP requires), writes without it, and both drain their queues at the end.
+The host registers memory with REG_MR, which SEND_WITH_INV invalidates; the target receives through the local DMA key,
+reads into registered memory (which iWARP requires), writes without it, and both drain their queues at the end.
 """
 
 from contextlib import contextmanager
@@ -22,7 +22,8 @@ SUBSYSTEM = f"{CONFIG}/subsystems/{NAME}"
 @contextmanager
 def target(guest):
     """An NVMe target whose namespace is a RAM disk."""
-    guest.check(f"""set -e
+    guest.check(
+        f"""set -e
         modprobe brd rd_nr=1 rd_size={DISK_MB * 1024}
         modprobe nvmet-rdma
         mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
@@ -35,32 +36,43 @@ def target(guest):
         echo ipv4 > addr_adrfam
         echo {address(guest)} > addr_traddr
         echo {NVME_PORT} > addr_trsvcid
-        ln -s {SUBSYSTEM} subsystems/{NAME}""", 60)
+        ln -s {SUBSYSTEM} subsystems/{NAME}""",
+        60,
+    )
     try:
         wait_listening(guest, NVME_PORT)
         yield
     finally:
-        guest.check(f"""set -e
+        guest.check(
+            f"""set -e
             rm {CONFIG}/ports/1/subsystems/{NAME}
             rmdir {CONFIG}/ports/1 {SUBSYSTEM}/namespaces/1 {SUBSYSTEM}
-            modprobe -r nvmet-rdma brd""", 60)
+            modprobe -r nvmet-rdma brd""",
+            60,
+        )
 
 
 @contextmanager
 def host(guest, server, register_always="Y"):
     """A connection to the target, with one I/O queue, and its disk."""
     options = f"transport=rdma,traddr={address(server)},trsvcid={NVME_PORT},nqn={NAME},nr_io_queues=1,queue_size=16"
-    guest.check(f"""set -e
+    guest.check(
+        f"""set -e
         modprobe nvme-rdma register_always={register_always}
         echo '{options}' > /dev/nvme-fabrics
         for try in $(seq 200); do [ -b {DISK} ] && exit 0; sleep 0.1; done
-        echo 'no {DISK}'; exit 1""", 120)
+        echo 'no {DISK}'; exit 1""",
+        120,
+    )
     try:
         yield DISK
     finally:
-        guest.check("""set -e
+        guest.check(
+            """set -e
             [ ! -e /sys/class/nvme/nvme0 ] || echo 1 > /sys/class/nvme/nvme0/delete_controller
-            modprobe -r nvme-rdma""", 60)
+            modprobe -r nvme-rdma""",
+            60,
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -73,11 +85,14 @@ def reload_driver(pair):
 
 def wait_gone(guest, kinds="pd|qp|cm_id|mr"):
     """Returns when the guest has none of these objects."""
-    guest.check(f"""for try in $(seq 200); do
+    guest.check(
+        f"""for try in $(seq 200); do
             rdma resource show | grep -qE ' ({kinds}) [1-9]' || exit 0
             sleep 0.1
         done
-        rdma resource show; rdma resource show qp; exit 1""", 60)
+        rdma resource show; rdma resource show qp; exit 1""",
+        60,
+    )
 
 
 # By default each request registers its memory; with N a request with one segment uses the global DMA key.

@@ -59,7 +59,7 @@ def rounds(command):
 def test_A6_doorbell_fifo_full_and_doorbells_dropped(pair):
     """FIFO full: no doorbell is rung until it is empty. Doorbell dropped: all queues are rung again."""
     server, client = pair.guests
-    drops, = counters(client, "doorbell_drops")
+    (drops,) = counters(client, "doorbell_drops")
     serving = rping_server(server, "-V")
     pinging = rping_client(client, server, "-v -V")
     pinging.expect("rdma-ping-20:", 60)
@@ -89,7 +89,9 @@ def test_X16_the_device_returns_after_a_fatal_error(pair):
     pinging = rping_client(client, server, "-v -V")
     pinging.expect("rdma-ping-20:", 60)
     pair.sim.cause(1, "framing-error")
-    client.check("for try in $(seq 200); do dmesg | grep -q 'adapter reset succeeded' && exit; sleep 0.1; done; exit 1", 60)
+    client.check(
+        "for try in $(seq 200); do dmesg | grep -q 'adapter reset succeeded' && exit; sleep 0.1; done; exit 1", 60
+    )
     # rping gets DISCONNECTED and DEVICE_REMOVAL in either order and stops at the first.
     ended = pinging.wait(60).stderr
     assert "device removal" in ended or "DISCONNECT EVENT" in ended

@@ -60,14 +60,25 @@ def test_ext4_loads(plain):
 
 
 def test_another_process_runs_commands_in_the_guest(plain):
-    done = subprocess.run([T3LAB, "exec", "--lab", "plain", "0", "cat; uname -n; exit 7"], input=b"from outside\n", capture_output=True,
-                          timeout=60, check=False)
+    done = subprocess.run(
+        [T3LAB, "exec", "--lab", "plain", "0", "cat; uname -n; exit 7"],
+        input=b"from outside\n",
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (7, b"from outside\ng0\n")
 
 
 def test_a_guest_that_does_not_exist_is_refused(plain):
-    done = subprocess.run([T3LAB, "exec", "--lab", "plain", "3", "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=60, check=False)
+    done = subprocess.run(
+        [T3LAB, "exec", "--lab", "plain", "3", "true"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (2, "t3lab: there is no guest 3; lab plain has g0\n")
 
 

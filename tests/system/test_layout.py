@@ -8,7 +8,11 @@ from labkit import image, paths
 
 
 # A module of ours, and the module whose structures it declares.
-VIEWS = [("iw_cxgb3", "net/ethernet/chelsio/cxgb3/cxgb3"), ("t3_uverbs", "infiniband/core/ib_core"), ("t3_rdma_cm", "infiniband/core/ib_core")]
+VIEWS = [
+    ("iw_cxgb3", "net/ethernet/chelsio/cxgb3/cxgb3"),
+    ("t3_uverbs", "infiniband/core/ib_core"),
+    ("t3_rdma_cm", "infiniband/core/ib_core"),
+]
 
 
 def compare(suite, ours, theirs):
@@ -16,8 +20,13 @@ def compare(suite, ours, theirs):
     made = image.get(suite)
     module = paths.REPO / "build/guest" / suite / f"modules/{ours}.ko"
     (there,) = made.build_root.glob(f"lib/modules/*/kernel/drivers/{theirs}.ko*")
-    done = subprocess.run([paths.REPO / "tests/layout/check-btf", module, "--theirs", there, "--base", made.vmlinux],
-                          capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        [paths.REPO / "tests/layout/check-btf", module, "--theirs", there, "--base", made.vmlinux],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -70,10 +70,13 @@ def test_the_gid_follows_the_mac_address(pair):
             client.check(f"ip link set {name} address {now}")
             raw = now.replace(":", "")
             gid = f"{raw[:4]}:{raw[4:8]}:{raw[8:]}:0000"
-            client.check(f"""for try in $(seq 100); do
+            client.check(
+                f"""for try in $(seq 100); do
                     grep -q '^{gid}:' /sys/class/infiniband/cxgb3_0/ports/1/gids/0 && exit 0
                     sleep 0.1
-                done; cat /sys/class/infiniband/cxgb3_0/ports/1/gids/0; exit 1""", 60)
+                done; cat /sys/class/infiniband/cxgb3_0/ports/1/gids/0; exit 1""",
+                60,
+            )
     finally:
         client.check(f"ip link set {name} address {mac}")
 
@@ -81,9 +84,13 @@ def test_the_gid_follows_the_mac_address(pair):
 def test_rdma_resource_shows_the_drivers_attributes(pair):
     serving, pinging = in_traffic(pair)
     server, client = pair.guests
-    regions, ids, listeners = (guest.check(f"rdma resource show {what} -dd") for guest, what in
-                               ((client, "mr"), (client, "cm_id"), (server, "cm_id")))
-    assert re.search(r"drv_stag_index \d+ drv_usable 1 drv_perms 0x[0-9a-f]+ drv_page_shift \d+ drv_pbl_index \d+", regions), regions
+    regions, ids, listeners = (
+        guest.check(f"rdma resource show {what} -dd")
+        for guest, what in ((client, "mr"), (client, "cm_id"), (server, "cm_id"))
+    )
+    assert re.search(
+        r"drv_stag_index \d+ drv_usable 1 drv_perms 0x[0-9a-f]+ drv_page_shift \d+ drv_pbl_index \d+", regions
+    ), regions
     assert re.search(r"drv_ep_state fpdu drv_tid 0x[0-9a-f]+ drv_active 1", ids), ids
     assert re.search(r"drv_stid 0x[0-9a-f]+", listeners), listeners
     for end in (pinging, serving):
@@ -144,11 +151,14 @@ def test_a_late_open_reply_after_unloading_has_no_client(pair):
         client.check(stack.load_module("iw_cxgb3"), 60)
         # Now the host has the address, and its TCP refuses the SYN that the card still repeats.
         with unresponsive_host_appears(server):
-            client.check("""for try in $(seq 300); do
+            client.check(
+                """for try in $(seq 300); do
                     dmesg | grep -q 'clientless CPL command 0x' && exit 0
                     sleep 0.1
                 done
-                exit 1""", 120)
+                exit 1""",
+                120,
+            )
     rping(server, client)
 
 

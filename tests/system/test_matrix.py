@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Both verbs dispatchers with both connection managers, over every kind of device, on every release: the same stock programs must run.
+"""Both verbs dispatchers with both connection managers, over every kind of device, on every release: the same stock
+programs must run.
 
-A cell of the matrix is a release, a pair of dispatcher and manager, and a device; each is one short test. The table of all cells is at the
-end of pytest's output. `make test` runs the cells of Debian 12 that no other file covers; the others are long, and test more where both
-modules are ours.
+A cell of the matrix is a release, a pair of dispatcher and manager, and a device; each is one short test. The table of
+all cells is at the end of pytest's output. `make test` runs the cells of Debian 12 that no other file covers; the
+others are long, and test more where both modules are ours.
 
-The guests of a release are booted once. Each has a card, and two ordinary NICs, one for siw and one for rxe; between combinations only
-modules are exchanged.
+The guests of a release are booted once. Each has a card, and two ordinary NICs, one for siw and one for rxe; between
+combinations only modules are exchanged.
 """
 
 import json
@@ -21,9 +22,23 @@ from labkit.guest import Guest
 from labkit.sim import Wire, straight
 from matrix import Cell
 from programs import BIN, SUM_PORT, run_pair
-from stock import address, listening, objects, perftest, rcopy, rdma_client, rping_client, rping_server, run_both, ucmatose, wait_listening
+from stock import (
+    address,
+    listening,
+    objects,
+    perftest,
+    rcopy,
+    rdma_client,
+    rping_client,
+    rping_server,
+    run_both,
+    ucmatose,
+    wait_listening,
+)
 
-pytestmark = pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection")
+pytestmark = pytest.mark.allow_log(
+    r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection"
+)
 
 # Debian release, its kernel, the version of its rdma-core.
 RELEASES = {"bookworm": ("6.1.", "44"), "trixie": ("6.12.", "56"), "forky": ("7.2.", "65")}
@@ -63,12 +78,21 @@ class Device(NamedTuple):
 
 
 WIRES = (*straight(2, 2), Wire("siw", ("n0", "n1")), Wire("rxe", ("n0", "n1")))
-DEVICES = [Device("cxgb3", "cxgb3_0", 0), Device("siw", "siw0", 2, may_hang=True), Device("rxe", "rxe0", 3, of_ib_core=("pd", "cq", "qp"))]
+DEVICES = [
+    Device("cxgb3", "cxgb3_0", 0),
+    Device("siw", "siw0", 2, may_hang=True),
+    Device("rxe", "rxe0", 3, of_ib_core=("pd", "cq", "qp")),
+]
 SIW, RXE = 0, 1  # which of a guest's NICs
 PORT = 7500
 
 # test_rdma_cm.py, test_uverbs.py and the other files test the card on Debian 12.
-IN_EVERY_RUN = {("ours", "ours", "cxgb3"), ("ours", "ours", "siw"), ("in-tree", "ours", "siw"), ("ours", "in-tree", "rxe")}
+IN_EVERY_RUN = {
+    ("ours", "ours", "cxgb3"),
+    ("ours", "ours", "siw"),
+    ("in-tree", "ours", "siw"),
+    ("ours", "in-tree", "rxe"),
+}
 
 
 HERE = pathlib.Path(__file__).parent / "guest"
@@ -104,8 +128,8 @@ class Bench:
             self._combination = None
             stack.unload_access(lab.guests)
             stack.load_access(lab.guests, combination.access)
-            stack.add_links(lab.guests, "siw", lambda guest: guest.nic_interfaces[SIW:SIW + 1])
-            stack.add_links(lab.guests, "rxe", lambda guest: guest.nic_interfaces[RXE:RXE + 1])
+            stack.add_links(lab.guests, "siw", lambda guest: guest.nic_interfaces[SIW : SIW + 1])
+            stack.add_links(lab.guests, "rxe", lambda guest: guest.nic_interfaces[RXE : RXE + 1])
             self._combination = combination
         return lab
 
@@ -137,11 +161,15 @@ class Tried(NamedTuple):
 
 def calls_of_ours(guest: Guest, device: Device) -> int:
     """How many commands t3_uverbs received for a device."""
-    return int(guest.check(f"""for node in /sys/class/t3_verbs/*/ibdev; do
+    return int(
+        guest.check(
+            f"""for node in /sys/class/t3_verbs/*/ibdev; do
             [ "$(cat $node 2>/dev/null)" != {device.name} ] || name=$(basename $(dirname $node))
         done
         [ -z "$name" ] || cat /sys/kernel/debug/t3_uverbs/$name | awk '{{ calls += $3 }} END {{ print calls + 0 }}'
-        [ -n "$name" ] || echo 0"""))
+        [ -n "$name" ] || echo 0"""
+        )
+    )
 
 
 def try_devinfo(t: Tried) -> None:
@@ -151,14 +179,20 @@ def try_devinfo(t: Tried) -> None:
         assert f"hca_id:\t{t.device.name}" in shown and "PORT_ACTIVE" in shown, shown
         assert (calls_of_ours(guest, t.device) > before) == (t.combination.uverbs == "ours")
         loaded = {line.split()[0] for line in guest.check("lsmod").splitlines()[1:]}
-        assert ("t3_rdma_cm" in loaded, "rdma_ucm" in loaded) == (t.combination.manager == "ours", t.combination.manager == "in-tree")
+        assert ("t3_rdma_cm" in loaded, "rdma_ucm" in loaded) == (
+            t.combination.manager == "ours",
+            t.combination.manager == "in-tree",
+        )
 
 
 def rping(t: Tried, server: Guest, client: Guest) -> None:
     options = f"-C {200 if t.thorough else 20} -S 4096 -V"
-    run_both(lambda: rping_server(server, options, card_port=t.device.network),
-             lambda: rping_client(client, server, options, card_port=t.device.network), 20 if t.device.may_hang else 60,
-             may_hang=t.device.may_hang)
+    run_both(
+        lambda: rping_server(server, options, card_port=t.device.network),
+        lambda: rping_client(client, server, options, card_port=t.device.network),
+        20 if t.device.may_hang else 60,
+        may_hang=t.device.may_hang,
+    )
 
 
 def try_rping(t: Tried) -> None:
@@ -176,16 +210,24 @@ def try_ucmatose(t: Tried) -> None:
 def try_perftest(t: Tried) -> None:
     tools = [f"ib_{what}_{how}" for how in ("bw", "lat") for what in ("write", "send", "read")]
     for tool in tools if t.thorough else tools[:1]:
-        figures = perftest(*t.guests, tool, f"-d {t.device.name} -s 4096 -n 50", network=t.device.network, timeout=40,
-                           may_hang=t.device.may_hang, device=t.device.name)
+        figures = perftest(
+            *t.guests,
+            tool,
+            f"-d {t.device.name} -s 4096 -n 50",
+            network=t.device.network,
+            timeout=40,
+            may_hang=t.device.may_hang,
+            device=t.device.name,
+        )
         assert figures[:2] == ["4096", "50"], (tool, figures)
 
 
 def try_perftest_events(t: Tried) -> None:
-    """Sleeping until the next event. A T3 must raise one when a CQ is armed that has more entries than perftest polls at a time.
+    """Sleeping until the next event. A T3 must raise one when a CQ is armed that has more entries than perftest polls
+    at a time.
 
-    Over siw and rxe ib_send_bw and ib_read_bw hang in this, under the in-tree modules too (siw: the last of 16 messages does not come, in
-    4 of 4 runs). One message at a time must pass everywhere.
+    Over siw and rxe ib_send_bw and ib_read_bw hang in this, under the in-tree modules too (siw: the last of 16 messages
+    does not come, in 4 of 4 runs). One message at a time must pass everywhere.
     """
     tried = [("ib_send_lat", "-e")]  # writes have no -e
     if t.device.kind == "cxgb3":
@@ -195,8 +237,15 @@ def try_perftest_events(t: Tried) -> None:
         if t.device.kind == "cxgb3":
             tried += [("ib_send_bw", "-e"), ("ib_read_bw", "-e"), ("ib_read_bw", "-e -Q 1")]
     for tool, options in tried:
-        figures = perftest(*t.guests, tool, f"-d {t.device.name} -s 1024 -n 200 {options}", network=t.device.network, timeout=60,
-                           may_hang=t.device.may_hang, device=t.device.name)
+        figures = perftest(
+            *t.guests,
+            tool,
+            f"-d {t.device.name} -s 1024 -n 200 {options}",
+            network=t.device.network,
+            timeout=60,
+            may_hang=t.device.may_hang,
+            device=t.device.name,
+        )
         assert figures[:2] == ["1024", "200"], (tool, options, figures)
 
 
@@ -205,7 +254,8 @@ def try_rdma_client(t: Tried) -> None:
 
 
 def try_rcopy(t: Tried) -> None:
-    # An error of siw that occurs occasionally under either manager, perhaps because the server of an rsocket sends first.
+    # An error of siw that occurs occasionally under either manager, perhaps because the server of an rsocket sends
+    # first.
     occasional = "rconnect failed\n: Invalid argument" if t.device.kind == "siw" else ""
     rcopy(*t.guests, card_port=t.device.network, try_again=occasional, device=t.device.name)
 
@@ -213,9 +263,12 @@ def try_rcopy(t: Tried) -> None:
 def try_sum(t: Tried) -> None:
     """Sleeping on completion channels."""
     server, client = t.guests
-    done, served = run_both(lambda: listening(server, f"{BIN}/sum-server --events", SUM_PORT, t.device.name),
-                            lambda: client.start(f"exec {BIN}/sum-client --events {address(server, t.device.network)} 123 456"), 20,
-                            may_hang=t.device.may_hang)
+    done, served = run_both(
+        lambda: listening(server, f"{BIN}/sum-server --events", SUM_PORT, t.device.name),
+        lambda: client.start(f"exec {BIN}/sum-client --events {address(server, t.device.network)} 123 456"),
+        20,
+        may_hang=t.device.may_hang,
+    )
     assert done.stdout == served.stdout == "123 + 456 = 579\n", (done, served)
 
 
@@ -227,12 +280,17 @@ def try_verbs(t: Tried) -> None:
 def try_pingpong(t: Tried) -> None:
     """Without a connection manager: the programs exchange QP numbers by TCP."""
     server, client = t.guests
-    done, _ = run_both(lambda: server.start(f"exec ibv_rc_pingpong -d {t.device.name} -g 1 -n 100 -e"),
-                       lambda: client.start(f"""for try in $(seq 50); do
+    done, _ = run_both(
+        lambda: server.start(f"exec ibv_rc_pingpong -d {t.device.name} -g 1 -n 100 -e"),
+        lambda: client.start(
+            f"""for try in $(seq 50); do
                                ibv_rc_pingpong -d {t.device.name} -g 1 -n 100 -e {address(server, t.device.network)} && exit
                                sleep 0.1
                            done
-                           exit 1"""), 40)
+                           exit 1"""  # noqa: E501
+        ),
+        40,
+    )  # noqa: E501
     assert "100 iters in" in done.stdout, done
 
 
@@ -246,7 +304,15 @@ def try_nothing_is_left(t: Tried) -> None:
 
 
 def attempts(device: Device, thorough: bool) -> list[Callable[[Tried], None]]:
-    many: list[Callable[[Tried], None]] = [try_devinfo, try_rping, try_rping_back, try_ucmatose, try_perftest, try_perftest_events, try_sum]
+    many: list[Callable[[Tried], None]] = [
+        try_devinfo,
+        try_rping,
+        try_rping_back,
+        try_ucmatose,
+        try_perftest,
+        try_perftest_events,
+        try_sum,
+    ]
     if device.kind == "cxgb3":  # siw fails with a peer this fast, and rxe has other rules for some requests
         many.append(try_verbs)
     if device.kind == "rxe":
@@ -261,8 +327,13 @@ def cells():
         for combination in COMBINATIONS:
             for device in DEVICES:
                 quick = suite == "bookworm" and (*combination, device.kind) in IN_EVERY_RUN
-                yield pytest.param(suite, combination, device, id=f"{suite}-{combination.name}-{device.kind}",
-                                   marks=[] if quick else [pytest.mark.long])
+                yield pytest.param(
+                    suite,
+                    combination,
+                    device,
+                    id=f"{suite}-{combination.name}-{device.kind}",
+                    marks=[] if quick else [pytest.mark.long],
+                )
 
 
 @pytest.mark.parametrize("release, combination, device", cells())
@@ -291,19 +362,31 @@ def test_programs_over_both_modules(bench, request, record_property, release, co
     trouble = lab.new_trouble(allowed_log(request))
     if trouble:
         failed["kernel log"] = trouble
-    record_property("cell", Cell(f"{release}: Linux {running}, rdma-core {rdma_core}", str(combination), device.kind, len(names) + 1,
-                                 tuple(failed), time.monotonic() - started))
+    record_property(
+        "cell",
+        Cell(
+            f"{release}: Linux {running}, rdma-core {rdma_core}",
+            str(combination),
+            device.kind,
+            len(names) + 1,
+            tuple(failed),
+            time.monotonic() - started,
+        ),
+    )
     if failed:
         bench.broken()
         pytest.fail("\n".join(f"--- {name}\n{text}" for name, text in failed.items()), pytrace=False)
 
 
-ON_EACH_RELEASE = pytest.mark.parametrize("release", [pytest.param(suite, marks=[] if suite == "bookworm" else [pytest.mark.long]) for suite in RELEASES])
+ON_EACH_RELEASE = pytest.mark.parametrize(
+    "release", [pytest.param(suite, marks=[] if suite == "bookworm" else [pytest.mark.long]) for suite in RELEASES]
+)
 
 
 @ON_EACH_RELEASE
 def test_one_listener_on_all_kinds_of_devices(bench, request, release):
-    """iWARP by a card, iWARP by sockets and RoCE through one listening id, and through one node of our manager. RoCE comes later than the listener."""
+    """iWARP by a card, iWARP by sockets and RoCE through one listening id, and through one node of our manager. RoCE
+    comes later than the listener."""
     lab = bench.get(release, Combination("in-tree", "ours"))
     request.node.labs = [lab]
     server, client = lab.guests
@@ -321,7 +404,7 @@ def test_one_listener_on_all_kinds_of_devices(bench, request, release):
         for device in before:
             wait_listening(server, PORT, device=device.name)
             connects(device)
-        stack.add_links([server], "rxe", lambda guest: guest.nic_interfaces[RXE:RXE + 1])
+        stack.add_links([server], "rxe", lambda guest: guest.nic_interfaces[RXE : RXE + 1])
         wait_listening(server, PORT, device=late.name)
         connects(late)
         assert serving.wait(30).rc == 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The host's side of connections: interfaces, addresses and network namespaces that go away under them, and TCP ports of the host. With both
-managers.
+"""The host's side of connections: interfaces, addresses and network namespaces that go away under them, and TCP ports
+of the host. With both managers.
 
 Each guest has a VLAN device on the second port of its card.
 """
@@ -46,10 +46,12 @@ def vlan_address(guest):
 
 
 def add_vlan(guest, inside=""):
-    guest.check(f"""modprobe 8021q
+    guest.check(
+        f"""modprobe 8021q
         {inside} ip link add link {guest.interfaces[1]} name {VLAN} type vlan id 5
         {inside} ip addr add {vlan_address(guest)}/24 dev {VLAN}
-        {inside} ip link set {VLAN} up""")
+        {inside} ip link set {VLAN} up"""
+    )
 
 
 @pytest.fixture
@@ -92,7 +94,10 @@ def all_end(commands):
 
 def removed(guest, command):
     """Runs a command that removes interfaces; returns when there is no VLAN device any more."""
-    guest.check(f"""exec timeout {REMOVED} sh -c '{command}; while [ -e /sys/class/net/{VLAN} ]; do sleep 0.1; done'""", 2 * REMOVED)
+    guest.check(
+        f"""exec timeout {REMOVED} sh -c '{command}; while [ -e /sys/class/net/{VLAN} ]; do sleep 0.1; done'""",
+        2 * REMOVED,
+    )
 
 
 @pytest.mark.parametrize("command", [f"ip link del {VLAN}", "rmmod 8021q"])
@@ -124,7 +129,13 @@ def connects_without_a_reply(client, inside=""):
     client.check(f"{inside} ip neigh replace {UNRESPONSIVE} lladdr 02:00:00:00:00:78 dev {VLAN} nud permanent")
     connecting = client.start(f"exec {inside} /tmp/cm.py connect {UNRESPONSIVE} {PORT}")
     connecting.expect("ROUTE_RESOLVED", 20)
-    client.check("for try in $(seq 100); do grep -q connecting /sys/kernel/debug/iw_cxgb3/*/cm/endpoints && exit; sleep 0.1; done; exit 1", 30)
+    client.check(
+        (
+            "for try in $(seq 100); do grep -q connecting /sys/kernel/debug/iw_cxgb3/*/cm/endpoints && exit; sleep 0.1;"
+            " done; exit 1"
+        ),
+        30,
+    )
     return connecting
 
 
@@ -145,9 +156,14 @@ def test_a_namespace_ends_with_an_open(lab):
         add_vlan(client, inside)
         end(connects_without_a_reply(client, inside))
     finally:
-        client.check(f"""ip netns del there
-            timeout {REMOVED} sh -c 'while ! ip link show {port}; do sleep 0.1; done' > /dev/null""", 2 * REMOVED)
-        client.check(f"ip addr add {address(client, 1)}/24 dev {port} && ip link set {port} up && {stack.wait_carrier(port)}", 60)
+        client.check(
+            f"""ip netns del there
+            timeout {REMOVED} sh -c 'while ! ip link show {port}; do sleep 0.1; done' > /dev/null""",
+            2 * REMOVED,
+        )
+        client.check(
+            f"ip addr add {address(client, 1)}/24 dev {port} && ip link set {port} up && {stack.wait_carrier(port)}", 60
+        )
 
 
 def test_a_namespace_holds_an_l2_entry_of_the_host(lab):
@@ -205,7 +221,13 @@ def test_rdma_comes_back_after_the_phase_of_devices_of_a_suspend(lab):
     if client.run("grep -q devices /sys/power/pm_test").rc:
         pytest.skip("this kernel has no test of suspend")
     serving, connecting = connected(server, client, at=address(server))
-    client.check("echo devices > /sys/power/pm_test && echo mem > /sys/power/state; rc=$?; echo none > /sys/power/pm_test; exit $rc", 120)
+    client.check(
+        (
+            "echo devices > /sys/power/pm_test && echo mem > /sys/power/state; rc=$?; echo none > /sys/power/pm_test;"
+            " exit $rc"
+        ),
+        120,
+    )
     connecting.expect("DISCONNECTED", 30)
     assert serving.wait(30).rc == 0
     end(connecting)

@@ -14,7 +14,9 @@ from stock import PERFTEST_PORT, wait_listening, wait_no_objects
 MEGABYTES = 100
 TCP_PORT = 5000
 # With fewer than eight queue sets t3_sge_stop() flushes work items that were never initialised.
-UNLOADS = pytest.mark.allow_log(r"WARNING: .*__flush_work", "cxgb3.ko warns when it is unloaded; the in-tree driver's own")
+UNLOADS = pytest.mark.allow_log(
+    r"WARNING: .*__flush_work", "cxgb3.ko warns when it is unloaded; the in-tree driver's own"
+)
 PROBE_NOISE = re.compile(r"firmware|microcode|[Ff]ail|[Ee]rror|timed out|warn|unable", re.ASCII)
 
 
@@ -37,7 +39,8 @@ def driver_log(guest):
 
 
 def ping(guest, peer, port=0, count=10, options="-i 0.002"):
-    """Pings the peer's port; nothing may be lost. With -w, ping sends until it has all replies, which is more than COUNT requests if they are slow."""
+    """Pings the peer's port; nothing may be lost. With -w, ping sends until it has all replies, which is more than
+    COUNT requests if they are slow."""
     text = guest.check(f"ping -c {count} {options} -w 60 {stack.address(port, peer.number)}", 70)
     replies = [int(number) for number in re.findall(r"^\d+ bytes from .*: icmp_seq=(\d+) ", text, re.MULTILINE)]
     assert len(replies) >= count and replies == list(range(1, len(replies) + 1)), text
@@ -50,13 +53,21 @@ def register(guest, interface, offset):
 
 
 def statistics(guest, interface):
-    return {name: int(value) for name, value in re.findall(r"^\s*(\S+)\s*: (\d+)$", guest.check(f"ethtool -S {interface}"), re.MULTILINE)}
+    return {
+        name: int(value)
+        for name, value in re.findall(r"^\s*(\S+)\s*: (\d+)$", guest.check(f"ethtool -S {interface}"), re.MULTILINE)
+    }
 
 
 def send(source, target, port=0, megabytes=MEGABYTES):
     """One TCP connection that carries a file of random bytes; checks that the same bytes arrive."""
-    source.check(f"[ $(stat -c %s /tmp/random 2>/dev/null || echo 0) = {megabytes}000000 ] || "
-                 f"head -c {megabytes}000000 /dev/urandom > /tmp/random", 60)
+    source.check(
+        (
+            f"[ $(stat -c %s /tmp/random 2>/dev/null || echo 0) = {megabytes}000000 ] || "
+            f"head -c {megabytes}000000 /dev/urandom > /tmp/random"
+        ),
+        60,
+    )
     want = source.check("md5sum < /tmp/random", 60)
     sink = target.start(f"nc -l {stack.address(port, target.number)} {TCP_PORT} | md5sum")
     target.check(f"for try in $(seq 100); do ss -ltn | grep -q :{TCP_PORT} && exit 0; sleep 0.05; done; exit 1")
@@ -104,7 +115,7 @@ def test_ethtool_names_driver_and_firmware(nics):
 def test_parity_initialisation_completes(nics):
     """The driver sets all bits of TP_INT_ENABLE only after all 4113 replies of the control queue."""
     for guest in nics.guests:
-        assert register(guest, guest.interfaces[0], 0x470) == 0x7fbfffff
+        assert register(guest, guest.interfaces[0], 0x470) == 0x7FBFFFFF
 
 
 def test_a_thousand_pings_on_each_port(nics):
@@ -123,7 +134,11 @@ def test_counters_agree_at_both_ends(nics):
     got = after[1]["RxFramesOK"] - before[1]["RxFramesOK"]
     assert 200 <= got <= sent + 5 and sent >= 200
     assert after[0]["TxFrames1024To1518"] - before[0]["TxFrames1024To1518"] == 200
-    errors = {name: value for name, value in after[1].items() if re.search("Err|Drop|Trunc|Jabber|Overrun|Underrun|ParityErr", name) and value}
+    errors = {
+        name: value
+        for name, value in after[1].items()
+        if re.search("Err|Drop|Trunc|Jabber|Overrun|Underrun|ParityErr", name) and value
+    }
     assert not errors
 
 
@@ -152,8 +167,10 @@ def test_tcp_without_offloads(nics):
 
 def test_vlan_tags_in_both_directions(nics):
     for guest in nics.guests:
-        guest.check(f"ip link add link {guest.interfaces[1]} name v7 type vlan id 7 && ip addr add 10.7.0.{guest.number + 1}/24 dev v7 && "
-                    "ip link set v7 up")
+        guest.check(
+            f"ip link add link {guest.interfaces[1]} name v7 type vlan id 7 && ip addr add 10.7.0.{guest.number + 1}/24"
+            " dev v7 && ip link set v7 up"
+        )
     text = nics.guests[0].check("ping -q -c 50 -i 0.002 -s 1472 -M do -w 20 10.7.0.2")
     assert "50 received" in text
     for guest in nics.guests:
@@ -238,8 +255,11 @@ def test_the_models_error_counters_are_zero(nics):
     """Runs last in this file: no other test caused an error in the card."""
     for card in (0, 1):
         counters = nics.sim.counters(card)
-        wrong = {name: value for name, value in counters.items()
-                 if value and re.search("framing|bus_err|lost|malformed|unknown|bad_|overflow|refused|without_queue", name)}
+        wrong = {
+            name: value
+            for name, value in counters.items()
+            if value and re.search("framing|bus_err|lost|malformed|unknown|bad_|overflow|refused|without_queue", name)
+        }
         assert not wrong
 
 
@@ -275,31 +295,38 @@ def tcp_rate(source, target, seconds=3):
 
 def register_dump_time(guest):
     """Seconds of the fastest of some `ethtool -d`, which is 2,500 reads of registers."""
+
     def once():
         start = time.monotonic()
         guest.check(f"ethtool -d {guest.interfaces[0]} raw on > /dev/null", 60)
         return time.monotonic() - start
+
     return min(once() for _ in range(5))
 
 
 def ethernet_figures(writer, target):
     """By name; ping and registers: less is better, TCP: more is better."""
     return {
-        "ping, ms": ping_time(writer, target, 0), "ping back, ms": ping_time(target, writer, 0), "ping on the other port, ms": ping_time(writer, target, 1),
-        "registers of the writer, s": register_dump_time(writer), "registers of the target, s": register_dump_time(target),
-        "TCP, MB/s": tcp_rate(writer, target), "TCP back, MB/s": tcp_rate(target, writer),
+        "ping, ms": ping_time(writer, target, 0),
+        "ping back, ms": ping_time(target, writer, 0),
+        "ping on the other port, ms": ping_time(writer, target, 1),
+        "registers of the writer, s": register_dump_time(writer),
+        "registers of the target, s": register_dump_time(target),
+        "TCP, MB/s": tcp_rate(writer, target),
+        "TCP back, MB/s": tcp_rate(target, writer),
     }
 
 
 @pytest.mark.uncaptured
 def test_ethernet_beside_a_stream_of_writes(pair):
-    """128 outstanding RDMA writes do not starve the Ethernet side of their cards, nor the other ports, nor accesses to registers.
+    """128 outstanding RDMA writes do not starve the Ethernet side of their cards, nor the other ports, nor accesses to
+    registers.
 
-    The aims on an idle host with a core for each guest and for the model: a ping takes at most 20 ms, TCP has at least a quarter of its
-    idle rate, registers take at most twice as long. The test compares with the same figures without the stream, and its limits are
-    wide: a guest has one CPU, on which perftest polls, and its CPU, the other guest's and the model share the host's cores with
-    whatever else runs there. A stream that starves others exceeds them by far: it made pings 400 times as long, registers 80 times, and TCP
-    5,000 times slower.
+    The aims on an idle host with a core for each guest and for the model: a ping takes at most 20 ms, TCP has at least
+    a quarter of its idle rate, registers take at most twice as long. The test compares with the same figures without
+    the stream, and its limits are wide: a guest has one CPU, on which perftest polls, and its CPU, the other guest's
+    and the model share the host's cores with whatever else runs there. A stream that starves others exceeds them by
+    far: it made pings 400 times as long, registers 80 times, and TCP 5,000 times slower.
     """
     target, writer = pair.guests
     idle = ethernet_figures(writer, target)
@@ -318,7 +345,9 @@ def test_ethernet_beside_a_stream_of_writes(pair):
         time.sleep(0.1)
     before = written()
     beside = ethernet_figures(writer, target)
-    assert stream.running and serving.running and written() > before > start + 1000, "the stream did not run all the time"
+    assert (
+        stream.running and serving.running and written() > before > start + 1000
+    ), "the stream did not run all the time"
     for command in (stream, serving):
         command.kill()
         command.wait(30)

@@ -9,11 +9,13 @@ from stock import perftest
 
 TOOLS = ["ib_send_lat", "ib_send_bw", "ib_write_lat", "ib_write_bw", "ib_read_lat", "ib_read_bw"]
 
-# With -R both ends first exchange parameters over a connection; then the server starts to listen for the next one while the client
-# already connects. A client that connects too early is rejected, and its retry uses ids that it has freed.
+# With -R both ends first exchange parameters over a connection; then the server starts to listen for the next one while
+# the client already connects. A client that connects too early is rejected, and its retry uses ids that it has freed.
 pytestmark = [
     pytest.mark.wire,
-    pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection"),
+    pytest.mark.allow_log(
+        r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection"
+    ),
 ]
 
 
@@ -50,20 +52,37 @@ def test_both_directions_at_once(pair):
     run_perftest(pair, "ib_send_bw", "-s 4096 -n 200 -b")
 
 
-# As many receives as possible: the client of ib_send_bw sleeps for a completion event even while it waits for its server's credits, which are
-# RDMA writes and cause none, so with few receives it waits forever if the server is slow. perftest makes -r at most -n, so its last message
-# waits for a credit all the same; by then the first one has come, unless the server is very slow (test_iommu.py).
+# As many receives as possible: the client of ib_send_bw sleeps for a completion event even while it waits for its
+# server's credits, which are RDMA writes and cause none, so with few receives it waits forever if the server is slow.
+# perftest makes -r at most -n, so its last message waits for a credit all the same; by then the first one has come,
+# unless the server is very slow (test_iommu.py).
 RECEIVES = "-r 1023"
 
 
-# test_matrix.py has the same with siw and rxe loaded. ib_send_lat sends without waiting after an event that finds no message, so with two
-# events for a message it overruns the receives of its peer.
-@pytest.mark.parametrize("tool, options", [
-    ("ib_send_lat", "-n 1000"), ("ib_read_lat", "-n 1000"), ("ib_send_bw", f"-n 1000 -Q 1 {RECEIVES}"),  # writes have no -e
-    *(pytest.param("ib_send_bw", f"{options} {RECEIVES}", marks=pytest.mark.long)
-      for options in ("-n 1000", "-n 1000 -Q 1 -t 16", "-n 992 -Q 1 -l 16", "-n 1000 -b", "-n 1000 -b -Q 1")),
-    *(pytest.param("ib_read_bw", options, marks=pytest.mark.long)
-      for options in ("-n 1000", "-n 1000 -Q 1", "-n 1000 -Q 1 -t 16", "-n 992 -Q 1 -l 16", "-n 1000 -b", "-n 1000 -b -Q 1")),
-])
+# test_matrix.py has the same with siw and rxe loaded. ib_send_lat sends without waiting after an event that finds no
+# message, so with two events for a message it overruns the receives of its peer.
+@pytest.mark.parametrize(
+    "tool, options",
+    [
+        ("ib_send_lat", "-n 1000"),
+        ("ib_read_lat", "-n 1000"),
+        ("ib_send_bw", f"-n 1000 -Q 1 {RECEIVES}"),  # writes have no -e
+        *(
+            pytest.param("ib_send_bw", f"{options} {RECEIVES}", marks=pytest.mark.long)
+            for options in ("-n 1000", "-n 1000 -Q 1 -t 16", "-n 992 -Q 1 -l 16", "-n 1000 -b", "-n 1000 -b -Q 1")
+        ),
+        *(
+            pytest.param("ib_read_bw", options, marks=pytest.mark.long)
+            for options in (
+                "-n 1000",
+                "-n 1000 -Q 1",
+                "-n 1000 -Q 1 -t 16",
+                "-n 992 -Q 1 -l 16",
+                "-n 1000 -b",
+                "-n 1000 -b -Q 1",
+            )
+        ),
+    ],
+)
 def test_sleeping_on_completion_events(pair, tool, options):
     run_perftest(pair, tool, f"-s 64 -e {options}")

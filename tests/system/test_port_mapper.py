@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The port mapper of iWARP: Debian's iwpmd on both machines, on one, killed, stopped and started again, with our connection manager at both
-ends and with the in-tree one at either end.
+"""The port mapper of iWARP: Debian's iwpmd on both machines, on one, killed, stopped and started again, with our
+connection manager at both ends and with the in-tree one at either end.
 
 The wire shows which port a connection has: the SYN is captured. The programs see their own ports.
 """
@@ -13,13 +13,25 @@ import pytest
 from conftest import Keeper, lend
 from labkit import siw, stack
 from labkit.sim import Wire
-from stock import RPING_PORT, address, assert_complete, rping_client, rping_server, run_both, wait_listening, wait_no_objects
+from stock import (
+    RPING_PORT,
+    address,
+    assert_complete,
+    rping_client,
+    rping_server,
+    run_both,
+    wait_listening,
+    wait_no_objects,
+)
 
 HERE = pathlib.Path(__file__).parent / "guest"
 MODULES = {"ours": "t3_rdma_cm", "in-tree": "rdma_ucm"}
 MAPPINGS = "/sys/kernel/debug/t3_rdma_cm/mappings"
 PORT = 7500
-CARD_AND_SIW, SIW_AND_SIW = 1, 2  # networks: port 1 of the server's card and a NIC of the third guest; NICs of the client and of that guest
+CARD_AND_SIW, SIW_AND_SIW = (
+    1,
+    2,
+)  # networks: port 1 of the server's card and a NIC of the third guest; NICs of the client and of that guest
 UNANSWERED = 10  # seconds until the kernel gives up
 
 
@@ -53,17 +65,37 @@ class Ends:
         """Returns when the daemon has introduced itself to the kernel."""
         daemon = guest.start("exec iwpmd --systemd")
         known = f"grep -q '^daemon: [0-9]' {MAPPINGS}" if self._managers[guest.number] == "ours" else "true"
-        guest.check(f"for try in $(seq 100); do grep -q ':0F5F ' /proc/net/udp && {known} && exit 0; sleep 0.1; done; cat {MAPPINGS}; exit 1")
+        guest.check(
+            f"for try in $(seq 100); do grep -q ':0F5F ' /proc/net/udp && {known} && exit 0; sleep 0.1; done; cat"
+            f" {MAPPINGS}; exit 1"
+        )
         return daemon
 
     def syns(self, folder, act):
-        """The source and destination ports of the connections that are opened meanwhile on all wires; all after the first are retries."""
+        """The source and destination ports of the connections that are opened meanwhile on all wires; all after the
+        first are retries."""
         with self.lab.sim.capturing(folder):
             act()
         ports = []
         for path in sorted(folder.glob("*.pcapng")):
-            done = subprocess.run(["tshark", "-r", path, "-Y", "tcp.flags.syn == 1 && tcp.flags.ack == 0", "-T", "fields",
-                                   "-e", "tcp.srcport", "-e", "tcp.dstport"], capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [
+                    "tshark",
+                    "-r",
+                    path,
+                    "-Y",
+                    "tcp.flags.syn == 1 && tcp.flags.ack == 0",
+                    "-T",
+                    "fields",
+                    "-e",
+                    "tcp.srcport",
+                    "-e",
+                    "tcp.dstport",
+                ],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             ports += [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
         assert ports
         return ports
@@ -79,8 +111,13 @@ def mappings(guest):
 
 def wait_mapped(guest, pattern, timeout=20):
     """Returns once a line matches."""
-    guest.check(f"for try in $(seq {timeout * 10}); do grep -qE '{pattern}' {MAPPINGS} && exit 0; sleep 0.1; done; cat {MAPPINGS}; exit 1",
-                timeout * 3)
+    guest.check(
+        (
+            f"for try in $(seq {timeout * 10}); do grep -qE '{pattern}' {MAPPINGS} && exit 0; sleep 0.1; done; cat"
+            f" {MAPPINGS}; exit 1"
+        ),
+        timeout * 3,
+    )
     return re.search(pattern, mappings(guest), re.MULTILINE)
 
 
@@ -117,8 +154,12 @@ def ends(request, _keeper):
 
 
 def rping(server, client, options="-C 10 -V", **where):
-    return run_both(lambda: rping_server(server, options, **where), lambda: rping_client(client, server, options, **where), 60,
-                    may_hang=True)
+    return run_both(
+        lambda: rping_server(server, options, **where),
+        lambda: rping_client(client, server, options, **where),
+        60,
+        may_hang=True,
+    )
 
 
 def test_the_wire_has_other_ports_than_the_programs(ends, tmp_path):
@@ -131,10 +172,15 @@ def test_the_wire_has_other_ports_than_the_programs(ends, tmp_path):
     def connect():
         ends.client.start(f"exec /tmp/cm.py connect {address(ends.server)} {PORT} --hold 600")
         wait_mapped(ends.client, f"^connection .* - .*:{PORT} mapped")
-        ends.server.check("for try in $(seq 200); do rdma resource show cm_id | grep -q CONNECT && exit 0; sleep 0.1; done; exit 1", 60)
+        ends.server.check(
+            "for try in $(seq 200); do rdma resource show cm_id | grep -q CONNECT && exit 0; sleep 0.1; done; exit 1",
+            60,
+        )
 
     syns = ends.syns(tmp_path, connect)
-    shown = re.search(rf"^connection .*:(\d+) - .*:{PORT} mapped to ports (\d+) - (\d+)$", mappings(ends.client), re.MULTILINE)
+    shown = re.search(
+        rf"^connection .*:(\d+) - .*:{PORT} mapped to ports (\d+) - (\d+)$", mappings(ends.client), re.MULTILINE
+    )
     port, mapped_source, mapped_target = map(int, shown.groups())
     assert mapped_target == mapped and mapped_source != port
     assert set(syns) == {(mapped_source, mapped)}
@@ -143,7 +189,9 @@ def test_the_wire_has_other_ports_than_the_programs(ends, tmp_path):
     assert connections(ends.server) == [(str(PORT), str(port))]
     # The host's TCP can have neither the port of the program nor the one on the wire.
     for taken in (PORT, mapped):
-        bound = ends.server.run(f"python3 -c 'import socket; socket.create_server((\"{address(ends.server)}\", {taken}))'")
+        bound = ends.server.run(
+            f"python3 -c 'import socket; socket.create_server((\"{address(ends.server)}\", {taken}))'"
+        )
         assert "Address already in use" in bound.stderr, (taken, bound)
     server.kill()
 
@@ -154,11 +202,16 @@ def test_rping_and_nothing_is_left(ends):
     rping(ends.server, ends.client)
     for guest in (ends.server, ends.client):
         wait_no_objects(guest)
-        guest.check(f"for try in $(seq 100); do grep -qE '^(listener|connection)' {MAPPINGS} || exit 0; sleep 0.1; done; cat {MAPPINGS}; exit 1")
+        guest.check(
+            f"for try in $(seq 100); do grep -qE '^(listener|connection)' {MAPPINGS} || exit 0; sleep 0.1; done; cat"
+            f" {MAPPINGS}; exit 1"
+        )
         assert "requests: 0" in mappings(guest)
 
 
-@pytest.mark.parametrize("managers", [("ours", "in-tree"), ("in-tree", "ours")], ids=lambda pair: "->".join(reversed(pair)))
+@pytest.mark.parametrize(
+    "managers", [("ours", "in-tree"), ("in-tree", "ours")], ids=lambda pair: "->".join(reversed(pair))
+)
 def test_against_the_in_tree_manager(ends, tmp_path, managers):
     ends.use(*managers)
     for guest in (ends.server, ends.client):
@@ -180,7 +233,9 @@ def test_a_daemon_on_one_side_only(ends, tmp_path, where):
     if where == "server":
         mapped_port(ends.server, RPING_PORT)
     done = []
-    syns = ends.syns(tmp_path, lambda: done.append(rping_client(ends.client, ends.server, "-C 10 -V").wait(60 + UNANSWERED)))
+    syns = ends.syns(
+        tmp_path, lambda: done.append(rping_client(ends.client, ends.server, "-C 10 -V").wait(60 + UNANSWERED))
+    )
     assert_complete(done[0])
     assert serving.wait(30).rc == 0
     assert {target for _source, target in syns} == {RPING_PORT}
@@ -229,7 +284,9 @@ def test_a_daemon_that_is_started_again_knows_the_listeners(ends, tmp_path):
     ends.server.check(bind)
     ends.start_daemon(ends.server)
     # It holds the port again.
-    ends.server.check(f"for try in $(seq 100); do {bind} 2>&1 | grep -q 'already in use' && exit 0; sleep 0.1; done; exit 1", 60)
+    ends.server.check(
+        f"for try in $(seq 100); do {bind} 2>&1 | grep -q 'already in use' && exit 0; sleep 0.1; done; exit 1", 60
+    )
     done = []
     syns = ends.syns(tmp_path, lambda: done.append(rping_client(ends.client, ends.server, "-C 10 -V").wait(60)))
     assert_complete(done[0])
@@ -262,10 +319,15 @@ def test_a_card_asks_for_the_port_of_siw(ends, tmp_path):
     def connect():
         ends.server.start(f"exec /tmp/cm.py connect {siw_at} {PORT} --hold 600")
         wait_mapped(ends.server, f"^connection .* - .*:{PORT} mapped")
-        ends.siw.check("for try in $(seq 200); do rdma resource show cm_id | grep -q CONNECT && exit 0; sleep 0.1; done; exit 1", 60)
+        ends.siw.check(
+            "for try in $(seq 200); do rdma resource show cm_id | grep -q CONNECT && exit 0; sleep 0.1; done; exit 1",
+            60,
+        )
 
     syns = ends.syns(tmp_path, connect)
-    shown = re.search(rf"^connection .*:(\d+) - .*:{PORT} mapped to ports (\d+) - {PORT}$", mappings(ends.server), re.MULTILINE)
+    shown = re.search(
+        rf"^connection .*:(\d+) - .*:{PORT} mapped to ports (\d+) - {PORT}$", mappings(ends.server), re.MULTILINE
+    )
     port, mapped = map(int, shown.groups())
     assert port != mapped and set(syns) == {(mapped, PORT)}
     # siw's end shows the port of the program, which its daemon has learned.
@@ -291,10 +353,14 @@ def test_siw_over_ipv6(ends, tmp_path):
     def serving():
         server = ends.siw.start(f"exec rping -s {at}")
         wait_listening(ends.siw, RPING_PORT)
-        assert re.search(r"^listener \[?fd00::", wait_mapped(ends.siw, f"^listener .*:{RPING_PORT} mapped to port {RPING_PORT}$")[0])
+        assert re.search(
+            r"^listener \[?fd00::", wait_mapped(ends.siw, f"^listener .*:{RPING_PORT} mapped to port {RPING_PORT}$")[0]
+        )
         return server
 
-    syns = ends.syns(tmp_path, lambda: run_both(serving, lambda: ends.client.start(f"exec rping -c {at}"), 60, may_hang=True))
+    syns = ends.syns(
+        tmp_path, lambda: run_both(serving, lambda: ends.client.start(f"exec rping -c {at}"), 60, may_hang=True)
+    )
     assert {target for _source, target in syns} == {RPING_PORT}
     for guest in (ends.client, ends.siw):
         wait_mapped(guest, "^daemon: .*registered")

@@ -33,7 +33,8 @@ def probe(pair, points=None, timeout=600, without=None, more=""):
 
 
 def check_report(guest, options):
-    """A run of t3accept with only the questions and the counters: every answer is in both forms of the report, and as modelled."""
+    """A run of t3accept with only the questions and the counters: every answer is in both forms of the report, and as
+    modelled."""
     done = guest.run(f"{BIN}/t3accept {options} --only questions --only counters -o {REPORT}", 600)
     report = json.loads(guest.pull(f"{REPORT}.json"))
     text = guest.pull(f"{REPORT}.txt").decode()
@@ -61,7 +62,11 @@ def test_questions_end_in_time(pair):
     results = probe(pair, timeout=60, more="--seconds=1")
     assert set(results) == set(pair.guests[CLIENT].check(f"{PROBE} --list").split())
     late = {point for point, row in results.items() if row["answer"] == "the 1 s for all questions were over"}
-    assert late and all(results[point]["result"] == "not observed" for point in late) and results["G1"]["result"] == "as modelled"
+    assert (
+        late
+        and all(results[point]["result"] == "not observed" for point in late)
+        and results["G1"]["result"] == "as modelled"
+    )
     assert "G12" in late
 
 
@@ -69,7 +74,9 @@ def test_card_memory_needs_cap_net_admin(pair):
     points = ["G20", "G27", "G37"]
     results = probe(pair, points, without="net_admin")
     for point in points:
-        assert results[point]["result"] == "not observed" and "without CAP_NET_ADMIN" in results[point]["answer"], results
+        assert (
+            results[point]["result"] == "not observed" and "without CAP_NET_ADMIN" in results[point]["answer"]
+        ), results
 
 
 @pytest.mark.long
@@ -91,16 +98,24 @@ def guess(pair, point):
 IN_EVERY_RUN = {"G10", "G45", "G49"}
 
 
-@pytest.mark.parametrize("point", [pytest.param(point, marks=() if point in IN_EVERY_RUN else pytest.mark.long)
-                                   for point in guesses.with_probe() if point != "G12"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(point, marks=() if point in IN_EVERY_RUN else pytest.mark.long)
+        for point in guesses.with_probe()
+        if point != "G12"
+    ],
+)
 def test_the_probe_notices_the_other_answer(pair, point):
     with guess(pair, point):
         assert probe(pair, [point])[point]["result"] == "other"
 
 
 @pytest.mark.long
-@pytest.mark.allow_log(r"no reply to an abort|blocked for more than|hung_task_timeout_secs|Tainted|task:t3-probe|Call Trace",
-                       "iw_cxgb3 waits for the second copy of an abort, then gives the card up")
+@pytest.mark.allow_log(
+    r"no reply to an abort|blocked for more than|hung_task_timeout_secs|Tainted|task:t3-probe|Call Trace",
+    "iw_cxgb3 waits for the second copy of an abort, then gives the card up",
+)
 def test_the_probe_notices_single_aborts(make_lab):
     lab = make_lab(guests=2, sim_options=["--guess", "G12=other"])
     server, client = lab.guests

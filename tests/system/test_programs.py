@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Programs of other projects, unmodified from Debian: those that work move data, and those that a T3 refuses get a reason.
+"""Programs of other projects, unmodified from Debian: those that work move data, and those that a T3 refuses get a
+reason.
 
-docs/clients.md has a row for each. Guests with more packages take a minute to make, so the tests that need them run with --long only.
+docs/clients.md has a row for each. Guests with more packages take a minute to make, so the tests that need them run
+with --long only.
 """
 
 import contextlib
@@ -39,7 +41,13 @@ def debug_messages(guest, module="iw_cxgb3"):
 
 def wait_tcp(guest, port):
     """Returns once a program listens on the TCP port, by which several programs agree on the parameters of RDMA."""
-    guest.check(f"for try in $(seq 200); do grep -q ':{port:04X} 0*:0000 0A' /proc/net/tcp /proc/net/tcp6 && exit 0; sleep 0.1; done; exit 1", 60)
+    guest.check(
+        (
+            f"for try in $(seq 200); do grep -q ':{port:04X} 0*:0000 0A' /proc/net/tcp /proc/net/tcp6 && exit 0; sleep"
+            " 0.1; done; exit 1"
+        ),
+        60,
+    )
 
 
 # The reasons of refusals
@@ -59,18 +67,24 @@ ctx = Context(name='cxgb3_0')
 pd, cq = PD(ctx), CQ(ctx, 16)
 def qp(**cap):
     return QP(pd, QPInitAttr(qp_type=IBV_QPT_RC, scq=cq, rcq=cq, cap=QPCap(**{**dict(max_send_wr=1, max_recv_wr=1), **cap})))
-"""
+"""  # noqa: E501
 
 
-@pytest.mark.parametrize("request_, reason", [
-    ("qp(max_send_wr=1024)", "1024 send WRs requested, at most 1023 are possible"),
-    ("qp(max_recv_wr=1024)", "1024 receive WRs requested, at most 1023 are possible"),
-    ("qp(max_send_sge=5)", "5 SGEs of a send WR requested, at most 4 are possible"),
-    ("qp(max_recv_sge=5)", "5 SGEs of a receive WR requested, at most 4 are possible"),
-    ("qp(max_inline_data=65)", "65 bytes of inline data requested, at most 64 are possible"),
-    ("CQ(ctx, 40000)", "40000 CQ entries requested, at most 32752 are possible"),
-    ("MR(pd, 1 << 32, IBV_ACCESS_LOCAL_WRITE, address=1 << 20)", "4294967296 bytes of a region requested, at most 4294967295 are possible"),
-])
+@pytest.mark.parametrize(
+    "request_, reason",
+    [
+        ("qp(max_send_wr=1024)", "1024 send WRs requested, at most 1023 are possible"),
+        ("qp(max_recv_wr=1024)", "1024 receive WRs requested, at most 1023 are possible"),
+        ("qp(max_send_sge=5)", "5 SGEs of a send WR requested, at most 4 are possible"),
+        ("qp(max_recv_sge=5)", "5 SGEs of a receive WR requested, at most 4 are possible"),
+        ("qp(max_inline_data=65)", "65 bytes of inline data requested, at most 64 are possible"),
+        ("CQ(ctx, 40000)", "40000 CQ entries requested, at most 32752 are possible"),
+        (
+            "MR(pd, 1 << 32, IBV_ACCESS_LOCAL_WRITE, address=1 << 20)",
+            "4294967296 bytes of a region requested, at most 4294967295 are possible",
+        ),
+    ],
+)
 def test_the_kernel_log_names_the_limit_that_a_program_exceeds(pair, request_, reason):
     guest = pair.guests[0]
     with debug_messages(guest) as lines:
@@ -80,14 +94,17 @@ def test_the_kernel_log_names_the_limit_that_a_program_exceeds(pair, request_, r
 
 
 # What these need, a T3 does not have: UD, UC, SRQs, XRC.
-@pytest.mark.parametrize("command, printed", [
-    ("ibv_ud_pingpong -g 0", "Couldn't create QP"),
-    ("ibv_uc_pingpong -g 0", "Couldn't create QP"),
-    ("ibv_srq_pingpong -g 0", "Couldn't create SRQ"),
-    ("ibv_xsrq_pingpong -g 0", "Couldn't Open the XRC Domain 95"),
-    ("mckey -m 239.1.1.1 -b 10.0.0.1", "unable to create QP: Operation not supported"),
-    ("udaddy -s 10.0.0.2", "unable to create QP: Operation not supported"),
-])
+@pytest.mark.parametrize(
+    "command, printed",
+    [
+        ("ibv_ud_pingpong -g 0", "Couldn't create QP"),
+        ("ibv_uc_pingpong -g 0", "Couldn't create QP"),
+        ("ibv_srq_pingpong -g 0", "Couldn't create SRQ"),
+        ("ibv_xsrq_pingpong -g 0", "Couldn't Open the XRC Domain 95"),
+        ("mckey -m 239.1.1.1 -b 10.0.0.1", "unable to create QP: Operation not supported"),
+        ("udaddy -s 10.0.0.2", "unable to create QP: Operation not supported"),
+    ],
+)
 def test_programs_for_other_transports_end_at_once(pair, command, printed):
     guest = pair.guests[0]
     done = guest.run(command, 30)
@@ -97,12 +114,15 @@ def test_programs_for_other_transports_end_at_once(pair, command, printed):
 
 # Either side may fail first.
 @pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection")
-@pytest.mark.parametrize("command, listens, printed", [
-    ("ibv_rc_pingpong -g 0", "tcp", "Failed to modify QP to RTR"),
-    ("ib_write_bw -F", "tcp", " to RTR\n"),
-    ("ib_send_bw -R -F --use-srq", "cm", "Couldn't create SRQ"),
-    ("ib_atomic_bw -R -F", "cm", "Couldn't post send"),
-])
+@pytest.mark.parametrize(
+    "command, listens, printed",
+    [
+        ("ibv_rc_pingpong -g 0", "tcp", "Failed to modify QP to RTR"),
+        ("ib_write_bw -F", "tcp", " to RTR\n"),
+        ("ib_send_bw -R -F --use-srq", "cm", "Couldn't create SRQ"),
+        ("ib_atomic_bw -R -F", "cm", "Couldn't post send"),
+    ],
+)
 def test_programs_that_need_more_than_a_t3_are_refused(pair, command, listens, printed):
     server, client = pair.guests
     serving = server.start(f"exec {command} 2>&1")
@@ -116,8 +136,17 @@ def test_programs_that_need_more_than_a_t3_are_refused(pair, command, listens, p
 
 
 # The peer may have ended the connection before.
-@pytest.mark.parametrize("tool, options", [("ib_send_bw", "-b"), ("ib_write_bw", "-q 4 -t 16"), ("ib_write_lat", ""), ("ib_send_lat", "-a"),
-                                           ("ib_send_bw", "-q 2 -r 64"), ("ib_read_bw", "-o 4")])
+@pytest.mark.parametrize(
+    "tool, options",
+    [
+        ("ib_send_bw", "-b"),
+        ("ib_write_bw", "-q 4 -t 16"),
+        ("ib_write_lat", ""),
+        ("ib_send_lat", "-a"),
+        ("ib_send_bw", "-q 2 -r 64"),
+        ("ib_read_bw", "-o 4"),
+    ],
+)
 def test_perftest_disconnects_without_an_error(pair, tool, options):
     server, client = pair.guests
 
@@ -145,17 +174,23 @@ PYVERBS = """
     test_pd.PDTest.test_multiple_pd_creation
     test_qp.QPTest.test_create_rc_qp_ex_no_attr test_qp.QPTest.test_create_rc_qp_ex_with_attr
     test_qp.QPTest.test_create_rc_qp_no_attr test_qp.QPTest.test_create_rc_qp_with_attr test_qp.QPTest.test_query_rc_qp
-""".split()
-# Why rdma-core's tests skip themselves on a T3: what it does not have, or no IP address in the GID, which is that of all iWARP devices.
-SKIPS = (r"not supported|[Uu]nsupported|does(n't| not) (support|report)|requires|must be done by|No (supported port|IB devices|relevant GID)|"
-         r"no (MLNX|relevant)|not (an? |available|enabled)|hugepage|There is no|All gid indices populated|"
-         r"/dev/dri/\w+ is not present")
+""".split()  # noqa: E501
+# Why rdma-core's tests skip themselves on a T3: what it does not have, or no IP address in the GID, which is that of
+# all iWARP devices.
+SKIPS = (
+    r"not supported|[Uu]nsupported|does(n't| not) (support|report)|requires|must be done by|No (supported port|IB"
+    r" devices|relevant GID)|"
+    r"no (MLNX|relevant)|not (an? |available|enabled)|hugepage|There is no|All gid indices populated|"
+    r"/dev/dri/\w+ is not present"
+)
 
 
 def test_rdma_cores_own_tests_pass(pair, suite):
     guest = pair.guests[0]
     rdma_core.install(guest, suite)
-    report = json.loads(guest.check(f"python3 {rdma_core.RUNNER} alone {rdma_core.FOLDER} cxgb3_0", 120).splitlines()[0])
+    report = json.loads(
+        guest.check(f"python3 {rdma_core.RUNNER} alone {rdma_core.FOLDER} cxgb3_0", 120).splitlines()[0]
+    )
     assert not report["failed"], "\n".join(f"{name}: {trace}" for name, trace in report["failed"].items())
     assert set(PYVERBS) <= set(report["passed"]), set(PYVERBS) - set(report["passed"])
     unexplained = {name: why for name, why in report["skipped"].items() if not re.search(SKIPS, why)}
@@ -165,8 +200,12 @@ def test_rdma_cores_own_tests_pass(pair, suite):
 
 def pyverbs_sides(server, client, case):
     """Starts both sides of a case."""
-    return [guest.start(f"exec python3 {rdma_core.RUNNER} {side} {rdma_core.FOLDER} {address(guest)} {address(peer)} {case}")
-            for guest, peer, side in ((server, client, "passive"), (client, server, "active"))]
+    return [
+        guest.start(
+            f"exec python3 {rdma_core.RUNNER} {side} {rdma_core.FOLDER} {address(guest)} {address(peer)} {case}"
+        )
+        for guest, peer, side in ((server, client, "passive"), (client, server, "active"))
+    ]
 
 
 @pytest.mark.parametrize("case", ["sync_traffic", "async_traffic", "async_reject_traffic", "async_read", "async_write"])
@@ -194,8 +233,8 @@ def test_a_card_does_not_connect_to_itself(pair, suite):
 
 
 def test_rdma_cores_test_of_an_external_qp(pair, suite, pytestconfig):
-    """A QP that the program moves itself, after CONNECT_RESPONSE. t3_rdma_cm reports this event; the in-tree rdma_cm reports ESTABLISHED for all
-    iWARP devices, for which the test is not made."""
+    """A QP that the program moves itself, after CONNECT_RESPONSE. t3_rdma_cm reports this event; the in-tree rdma_cm
+    reports ESTABLISHED for all iWARP devices, for which the test is not made."""
     server, client = pair.guests
     for guest in pair.guests:
         rdma_core.install(guest, suite)
@@ -212,13 +251,16 @@ def test_rdma_cores_test_of_an_external_qp(pair, suite, pytestconfig):
 
 # rdma(8)
 
+
 def test_rdma_shows_a_connection_in_use(pair):
     """Each kind of object, of the process that has it, while data moves."""
     server, client = pair.guests
     serving = rping_server(server, "-S 1000")
     pinging = rping_client(client, server, "-v -S 1000")
     pinging.expect("rdma-ping-5:", 60)
-    shown = {kind: json.loads(client.check(f"rdma -j resource show {kind}")) for kind in ("qp", "cq", "mr", "pd", "cm_id")}
+    shown = {
+        kind: json.loads(client.check(f"rdma -j resource show {kind}")) for kind in ("qp", "cq", "mr", "pd", "cm_id")
+    }
     own = {kind: [row for row in rows if row.get("comm") == "rping"] for kind, rows in shown.items()}
     (qp,), (cq,), (cm_id,) = own["qp"], own["cq"], own["cm_id"]
     assert (qp["ifname"], qp["port"], qp["type"], qp["state"]) == ("cxgb3_0", 1, "RC", "RTS")
@@ -231,7 +273,10 @@ def test_rdma_shows_a_connection_in_use(pair):
     assert (cm_id["lqpn"], cm_id["state"], cm_id["ps"], cm_id["qp-type"]) == (qp["lqpn"], "CONNECT", "TCP", "RC")
     assert cm_id["src-addr"].startswith(f"{address(client)}:") and cm_id["dst-addr"] == f"{address(server)}:7174"
     # The driver's own fields. rdma breaks long lines, each release at other fields.
-    detailed = {kind: re.sub(r"\n +", " ", client.check(f"rdma -dd resource show {kind}")) for kind in ("qp", "cq", "mr", "cm_id")}
+    detailed = {
+        kind: re.sub(r"\n +", " ", client.check(f"rdma -dd resource show {kind}"))
+        for kind in ("qp", "cq", "mr", "cm_id")
+    }
     assert re.search(rf"lqpn {qp['lqpn']} .* drv_t3_state RTS .* drv_user 1 .*drv_tid (0x\w+)", detailed["qp"])
     tid = re.search(rf"lqpn {qp['lqpn']} .*drv_tid (0x\w+)", detailed["qp"])[1]
     assert re.search(rf"lqpn {qp['lqpn']} .* drv_ep_state fpdu drv_tid {tid} ", detailed["cm_id"])
@@ -257,7 +302,8 @@ def test_rdma_shows_a_connection_in_use(pair):
     assert dev["ifname"] == "cxgb3_0" and dev["node_type"] == "rnic" and "MEM_MGT_EXTENSIONS" in dev["caps"]
     links = json.loads(client.check("rdma -j -d link show"))
     assert [(link["state"], link["physical_state"], link["netdev"]) for link in links] == [
-        ("ACTIVE", "LINK_UP", name) for name in client.interfaces]
+        ("ACTIVE", "LINK_UP", name) for name in client.interfaces
+    ]
 
 
 # The programs below are in more packages.
@@ -272,7 +318,9 @@ ATTEMPTS = 3
 
 @pytest.fixture(scope="module")
 def _programs_keeper(suite, kernel, pytestconfig):
-    keeper = Keeper(guests=2, suite=suite, kernel=kernel, name="programs", load=pytestconfig.getoption("--load"), machine=MACHINE)
+    keeper = Keeper(
+        guests=2, suite=suite, kernel=kernel, name="programs", load=pytestconfig.getoption("--load"), machine=MACHINE
+    )
     yield keeper
     keeper.drop()
 
@@ -296,7 +344,9 @@ def programs(request, _programs_keeper):
 
 QPERF_PORT = 19765
 QPERF_ATTEMPTS = 10  # on a busy host three in a row were rejected
-QPERF_CRASH = pytest.mark.allow_log(r"qperf\[\d+\]: segfault at 0 ", "qperf destroys an object that it does not have, also over siw")
+QPERF_CRASH = pytest.mark.allow_log(
+    r"qperf\[\d+\]: segfault at 0 ", "qperf destroys an object that it does not have, also over siw"
+)
 
 
 @contextlib.contextmanager
@@ -312,9 +362,9 @@ def qperf_server(guest):
 
 
 def qperf(server, client, options):
-    """The client's result. Two errors of qperf's own are tried again. The server sends the port to the client before it listens there, so
-    a fast client is rejected. And each side ends the test by its own timer: the later one sees flushed requests, for the other side has
-    ended the connection, and counts them as errors."""
+    """The client's result. Two errors of qperf's own are tried again. The server sends the port to the client before it
+    listens there, so a fast client is rejected. And each side ends the test by its own timer: the later one sees
+    flushed requests, for the other side has ended the connection, and counts them as errors."""
     for _ in range(QPERF_ATTEMPTS):
         with qperf_server(server):
             done = client.run(f"qperf {address(server)} {options}", 60)
@@ -325,7 +375,9 @@ def qperf(server, client, options):
 
 @pytest.mark.long
 @QPERF_CRASH
-@pytest.mark.parametrize("test", ["rc_lat", "rc_lat -m 64K", "rc_lat -cp1", "rc_rdma_read_lat", "rc_rdma_read_lat -m 64K"])
+@pytest.mark.parametrize(
+    "test", ["rc_lat", "rc_lat -m 64K", "rc_lat -cp1", "rc_rdma_read_lat", "rc_rdma_read_lat -m 64K"]
+)
 def test_qperf_within_the_limits(programs, test):
     server, client = programs.guests
     before = sum(counters(client, "tcpActiveOpens"))
@@ -338,12 +390,19 @@ def test_qperf_within_the_limits(programs, test):
 
 @pytest.mark.long
 @QPERF_CRASH
-@pytest.mark.parametrize("options, printed, logged", [
-    ("-cm1 rc_bw", "failed to create QP: Invalid argument", "1024 send WRs requested, at most 1023 are possible"),
-    ("-cm1 rc_rdma_write_bw", "failed to create QP: Invalid argument", "1024 send WRs requested, at most 1023 are possible"),
-    ("rc_lat", "failed to modify QP to RTR: Operation not supported", "iWARP connects by the RDMA CM only"),
-    ("-cm1 rc_rdma_write_lat", "failed to post rdma write with immediate", None),
-])
+@pytest.mark.parametrize(
+    "options, printed, logged",
+    [
+        ("-cm1 rc_bw", "failed to create QP: Invalid argument", "1024 send WRs requested, at most 1023 are possible"),
+        (
+            "-cm1 rc_rdma_write_bw",
+            "failed to create QP: Invalid argument",
+            "1024 send WRs requested, at most 1023 are possible",
+        ),
+        ("rc_lat", "failed to modify QP to RTR: Operation not supported", "iWARP connects by the RDMA CM only"),
+        ("-cm1 rc_rdma_write_lat", "failed to post rdma write with immediate", None),
+    ],
+)
 def test_qperf_beyond_the_limits_gets_a_reason(programs, options, printed, logged):
     server, client = programs.guests
     with debug_messages(client) as lines:
@@ -353,6 +412,7 @@ def test_qperf_beyond_the_limits_gets_a_reason(programs, options, printed, logge
 
 
 # libfabric
+
 
 def fi_pingpong(server, client, options, universe="FI_UNIVERSE_SIZE=2", timeout=120):
     command = f"exec fi_pingpong -d cxgb3_0 -c {options}"
@@ -382,7 +442,10 @@ def test_fi_pingpong_over_rxm_with_the_default_universe_gets_a_reason(programs):
     server, client = programs.guests
     with debug_messages(server) as lines:
         done, served = fi_pingpong(server, client, "-p 'verbs;ofi_rxm' -e rdm -I 20 -S 64", universe=None)
-    assert done.rc and served.rc and "fi_enable()" in served.stderr and "Invalid argument" in served.stderr, (done, served)
+    assert done.rc and served.rc and "fi_enable()" in served.stderr and "Invalid argument" in served.stderr, (
+        done,
+        served,
+    )
     assert any(re.search(r"\d+ CQ entries requested, at most 32752 are possible", line) for line in lines), lines
 
 
@@ -393,12 +456,14 @@ UCX_PORT = 13337
 
 @pytest.mark.long
 def test_ucx_leaves_the_card_to_tcp(programs):
-    """UCX connects its QPs by ibv_modify_qp(), and offers no transport of an iWARP device. So its programs use the host's TCP."""
+    """UCX connects its QPs by ibv_modify_qp(), and offers no transport of an iWARP device. So its programs use the
+    host's TCP."""
     server, client = programs.guests
     transports = re.findall(r"Transport: (\w+)", client.check("ucx_info -d", 60))
     assert "tcp" in transports and not [name for name in transports if name.startswith(("rc", "ud", "dc"))], transports
     before = counters(client, "tcpActiveOpens")
-    # Of Debian 13 and later: a program of MPI, except with -P 0. And of one of the card's two ports, see docs/clients.md.
+    # Of Debian 13 and later: a program of MPI, except with -P 0. And of one of the card's two ports, see
+    # docs/clients.md.
     perftest = "ucx_perftest" + (" -P 0" if "-P <0|1>" in server.run("ucx_perftest -h 2>&1").stdout else "")
     serving = server.start(f"UCX_NET_DEVICES={server.interfaces[0]} exec {perftest} 2>&1")
     wait_tcp(server, UCX_PORT)
@@ -414,7 +479,8 @@ def test_ucx_leaves_the_card_to_tcp(programs):
 SIZES = (1, 100000, 3000000)
 # curl opens its socket with SOCK_NONBLOCK there, and librspreload replaces such sockets since rdma-core 65 only.
 CURL_STAYS_WITH_TCP = ("trixie", "trixie-backports")
-# There curl never ends, over siw neither: it waits in its own threads before it connects, and the server gets no request.
+# There curl never ends, over siw neither: it waits in its own threads before it connects, and the server gets no
+# request.
 CURL_HANGS = ("forky",)
 
 
@@ -422,7 +488,10 @@ CURL_HANGS = ("forky",)
 def web_server(guest):
     """http.server of Python over rsockets, with files named by their sizes."""
     guest.push(HERE / "rsocket_http.py", "/tmp/rsocket_http.py")
-    guest.check(f"mkdir -p /tmp/www; cd /tmp/www; for size in {' '.join(map(str, SIZES))}; do head -c $size /dev/urandom > $size; done")
+    guest.check(
+        f"mkdir -p /tmp/www; cd /tmp/www; for size in {' '.join(map(str, SIZES))}; do head -c $size /dev/urandom >"
+        " $size; done"
+    )
     serving = guest.start(f"{PRELOAD} exec python3 /tmp/rsocket_http.py serve {address(guest)} {HTTP_PORT} /tmp/www")
     wait_listening(guest, HTTP_PORT)
     try:
@@ -433,7 +502,8 @@ def web_server(guest):
 
 
 def fetch(server, client, command, size):
-    """The result of a command that writes a file of the server to /tmp/SIZE of the client; the card connects once for it."""
+    """The result of a command that writes a file of the server to /tmp/SIZE of the client; the card connects once for
+    it."""
     client.check(f"rm -f /tmp/{size}")
     opens = counters(client, "tcpActiveOpens")
     done = client.run(f"{PRELOAD} timeout 90 {command}", 120)
@@ -453,15 +523,20 @@ def test_rsockets_carry_a_web_server_and_its_client(programs):
     client.push(HERE / "rsocket_http.py", "/tmp/rsocket_http.py")
     with web_server(server) as serving:
         for size in SIZES:
-            done = fetch(server, client, f"python3 /tmp/rsocket_http.py get {address(server)} {HTTP_PORT} {size} /tmp/{size}", size)
+            done = fetch(
+                server,
+                client,
+                f"python3 /tmp/rsocket_http.py get {address(server)} {HTTP_PORT} {size} /tmp/{size}",
+                size,
+            )
             assert done.stdout == "200\n"
         assert serving.stderr.count('" 200 -') == len(SIZES)
 
 
 @pytest.mark.long
 def test_rsockets_carry_curl_where_its_sockets_are_replaced(programs, suite):
-    """Otherwise curl connects by the host's TCP, with librspreload as without. There the RDMA listener of the server's card gets its request, which is no
-    MPA request, and resets the connection; siw does the same."""
+    """Otherwise curl connects by the host's TCP, with librspreload as without. There the RDMA listener of the server's
+    card gets its request, which is no MPA request, and resets the connection; siw does the same."""
     server, client = programs.guests
     with web_server(server) as serving:
         opens = counters(client, "tcpActiveOpens")
@@ -473,7 +548,12 @@ def test_rsockets_carry_curl_where_its_sockets_are_replaced(programs, suite):
         if suite in CURL_STAYS_WITH_TCP:
             return
         if suite in CURL_HANGS:
-            done = client.run(f"{PRELOAD} timeout -s KILL 40 {curl(server, '-o /tmp/1', 1)}".replace("--max-time 60", "--max-time 10"), 90)
+            done = client.run(
+                f"{PRELOAD} timeout -s KILL 40 {curl(server, '-o /tmp/1', 1)}".replace(
+                    "--max-time 60", "--max-time 10"
+                ),
+                90,
+            )
             assert done.rc in (-9, 137), done
             return
         for size in SIZES:
@@ -484,6 +564,7 @@ def test_rsockets_carry_curl_where_its_sockets_are_replaced(programs, suite):
 
 
 # fio
+
 
 @contextlib.contextmanager
 def recorded(lab, path):
@@ -504,7 +585,9 @@ def fio_both(server, client, options, server_depth, client_depth):
     """Starts a server and its client; the server learns the operation from the client."""
     serving = server.start(f"{FIO} --name=served {options} --rw=read --iodepth={server_depth} 2>&1")
     wait_listening(server, FIO_PORT)
-    return serving, client.start(f"{FIO} --name=sent {options} --rw=write --iodepth={client_depth} --hostname={address(server)}")
+    return serving, client.start(
+        f"{FIO} --name=sent {options} --rw=write --iodepth={client_depth} --hostname={address(server)}"
+    )
 
 
 def fio(server, client, options, server_depth, client_depth, timeout=60):
@@ -521,7 +604,7 @@ def fio(server, client, options, server_depth, client_depth, timeout=60):
 
 
 def job(result):
-    return json.loads(result.stdout[result.stdout.index("{"):])["jobs"][0]
+    return json.loads(result.stdout[result.stdout.index("{") :])["jobs"][0]
 
 
 @pytest.mark.long
@@ -533,7 +616,11 @@ def test_fio_writes_and_reads(programs, verb, depth):
     done, served = fio(server, client, f"--verb={verb} --size=2m", 1, depth)
     assert done.rc == served.rc == 0, (done, served)
     moved = job(done)["write"]
-    assert job(done)["error"] == 0 and (moved["total_ios"], moved["io_bytes"], moved["short_ios"]) == (512, 2 << 20, 0), moved
+    assert job(done)["error"] == 0 and (moved["total_ios"], moved["io_bytes"], moved["short_ios"]) == (
+        512,
+        2 << 20,
+        0,
+    ), moved
     received, sent = (new - old for new, old in zip(counters(client, "tcpInSegs", "tcpOutSegs"), before))
     assert (sent if verb == "write" else received) > (2 << 20) // 1460, "the card moved the data"
 
@@ -553,8 +640,10 @@ def test_fio_sends_no_more_than_the_receives_that_are_posted(programs):
 @pytest.mark.long
 @pytest.mark.allow_wire(r"TERMINATE 1/2/0x02", "the receiver has posted too few receives")
 def test_fio_sends_more_than_the_receives_that_are_posted(programs, tmp_path):
-    """fio relies on the receiver-not-ready message of InfiniBand: its sender does not wait until the receiver has posted again. iWARP has no such
-    message, and the receiver ends the connection (RFC 5041, 7.1). The card completed every receive that fio had posted."""
+    """fio relies on the receiver-not-ready message of InfiniBand: its sender does not wait until the receiver has
+    posted again. iWARP has no such message, and the receiver ends the connection (RFC 5041, 7.1). The card completed
+    every receive that fio had posted.
+    """
     server, client = programs.guests
     with debug_messages(server) as lines, recorded(programs, tmp_path / "fio.t3t") as trace:
         serving, sending = fio_both(server, client, "--verb=send --size=8m", 8, 8)
@@ -580,7 +669,8 @@ def test_fio_sends_more_than_the_receives_that_are_posted(programs, tmp_path):
 @pytest.mark.long
 @pytest.mark.allow_wire(r"TERMINATE 2/1/0x02", "siw ends the connection, and swaps layer and type of its TERMINATE")
 def test_fio_sends_too_much_for_siw_too(make_lab, suite, pytestconfig):
-    """The receiver is siw, and ends the connection for the same reason: layer DDP, untagged buffers, no buffer for this message number."""
+    """The receiver is siw, and ends the connection for the same reason: layer DDP, untagged buffers, no buffer for this
+    message number."""
     if not pytestconfig.getoption("--no-build"):
         siw.module(suite)
     lab = make_lab(machine=MACHINE, cards=(1, 0), wires=[Wire("p0", ("c0.0", "n1"))], load="rdma")
@@ -591,7 +681,9 @@ def test_fio_sends_too_much_for_siw_too(make_lab, suite, pytestconfig):
             try:
                 sending.expect("cq completion status", 30)
                 break
-            except CommandTimeout:  # siw does not process data that comes before it has handled its reply, see stock.run_both
+            except (
+                CommandTimeout
+            ):  # siw does not process data that comes before it has handled its reply, see stock.run_both
                 if attempt == ATTEMPTS:
                     raise
             finally:
@@ -601,7 +693,8 @@ def test_fio_sends_too_much_for_siw_too(make_lab, suite, pytestconfig):
     assert any("init TERM: layer 1, type 2, code 2" in line for line in lines), lines
 
 
-# iSCSI over RDMA (iSER): the kernel's target (LIO isert), Debian's initiator (open-iscsi with the kernel's iser), and tgt
+# iSCSI over RDMA (iSER): the kernel's target (LIO isert), Debian's initiator (open-iscsi with the kernel's iser), and
+# tgt
 
 TARGET = "iqn.2003-01.t3:disk"
 ISCSI_PORT = 3260
@@ -612,7 +705,8 @@ ISCSI_MB = 8
 def lio(guest):
     """A target of LIO whose disk is a RAM disk."""
     portal = f"{address(guest)}:{ISCSI_PORT}"
-    guest.check(f"""set -e
+    guest.check(
+        f"""set -e
         modprobe brd rd_nr=1 rd_size={ISCSI_MB * 1024}
         modprobe target_core_iblock; modprobe iscsi_target_mod; modprobe ib_isert
         mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
@@ -627,36 +721,48 @@ def lio(guest):
             echo ${{row#*=}} > attrib/${{row%=*}}
         done
         echo 1 > np/{portal}/iser
-        echo 1 > enable""", 120)
+        echo 1 > enable""",
+        120,
+    )
     try:
         wait_listening(guest, ISCSI_PORT)
         yield
     finally:
-        # LIO frees the ACL of a session that is still closing (6.1: list corruption in transport_deregister_session_configfs).
-        guest.check(f"""set -e
+        # LIO frees the ACL of a session that is still closing (6.1: list corruption in
+        # transport_deregister_session_configfs).
+        guest.check(
+            f"""set -e
             for try in $(seq 300); do pgrep iscsi_t[rt]x > /dev/null || break; sleep 0.1; done
             cd /sys/kernel/config/target/iscsi/{TARGET}/tpgt_1
             echo 0 > enable
             rmdir np/{portal}; rm lun/lun_0/disk; rmdir lun/lun_0
             cd /sys/kernel/config/target
             rmdir iscsi/{TARGET}/tpgt_1 iscsi/{TARGET} iscsi core/iblock_0/disk core/iblock_0
-            modprobe -r ib_isert iscsi_target_mod target_core_iblock brd""", 60)
+            modprobe -r ib_isert iscsi_target_mod target_core_iblock brd""",
+            60,
+        )
 
 
 @contextlib.contextmanager
 def initiator(guest, target_guest):
     """iscsid with a record of the target; yields the command of iscsiadm for it."""
     node = f"iscsiadm -m node -T {TARGET} -p {address(target_guest)}:{ISCSI_PORT}"
-    guest.check("""set -e
+    guest.check(
+        """set -e
         modprobe ib_iser; modprobe sd_mod
-        mkdir -p /run/lock/iscsi; echo InitiatorName=iqn.2003-01.t3:client > /etc/iscsi/initiatorname.iscsi""", 60)
+        mkdir -p /run/lock/iscsi; echo InitiatorName=iqn.2003-01.t3:client > /etc/iscsi/initiatorname.iscsi""",
+        60,
+    )
     daemon = guest.start("exec iscsid -f 2>&1")
     try:
-        guest.check(f"""set -e
+        guest.check(
+            f"""set -e
             for try in $(seq 100); do ss -xl | grep -q ISCSIADM_ABSTRACT_NAMESPACE && break; sleep 0.1; done
             {node} -o new -I iser
             {node} -o update -n iface.transport_name -v iser
-            {node} -o update -n node.session.initial_login_retry_max -v 1""", 60)
+            {node} -o update -n node.session.initial_login_retry_max -v 1""",
+            60,
+        )
         yield node
     finally:
         daemon.kill()
@@ -667,7 +773,8 @@ def initiator(guest, target_guest):
 
 @pytest.fixture
 def storage(programs):
-    """The guests; at the end their driver is loaded again, since ib_core keeps its CQs for kernel users until the device is removed."""
+    """The guests; at the end their driver is loaded again, since ib_core keeps its CQs for kernel users until the
+    device is removed."""
     yield programs
     for guest in programs.guests:
         guest.check(f"rmmod iw_cxgb3\n{stack.load_module('iw_cxgb3')}", 60)
@@ -681,10 +788,13 @@ def test_a_disk_over_iser_keeps_its_data(storage):
         try:
             session = client.check("iscsiadm -m session")
             assert session.startswith("iser: [") and TARGET in session
-            disk = client.check("""for try in $(seq 200); do
+            disk = client.check(
+                """for try in $(seq 200); do
                     for name in /sys/block/sd*; do [ -e $name ] && grep -q LIO $name/device/vendor && exec echo /dev/$(basename $name); done
                     sleep 0.1
-                done; exit 1""", 60).strip()
+                done; exit 1""",  # noqa: E501
+                60,
+            ).strip()  # noqa: E501
             client.check(f"head -c {ISCSI_MB}M /dev/urandom > /tmp/data")
             written = client.check("sha256sum < /tmp/data")
             # The target reads what is larger than a command's immediate data from the client's memory.
@@ -700,20 +810,31 @@ def test_a_disk_over_iser_keeps_its_data(storage):
 
 
 @pytest.mark.long
-@pytest.mark.allow_log(r"tgtd\[\d+\].*(general protection|segfault).*librdmacm", "after the error tgtd rejects with an id that it has destroyed")
+@pytest.mark.allow_log(
+    r"tgtd\[\d+\].*(general protection|segfault).*librdmacm",
+    "after the error tgtd rejects with an id that it has destroyed",
+)
 def test_tgt_is_refused_with_a_reason(storage, pytestconfig):
-    """tgtd also listens on IPv6 only, which the in-tree rdma_cm refuses. With t3_rdma_cm it listens, if its TCP has another port, but requests
-    larger queues."""
+    """tgtd also listens on IPv6 only, which the in-tree rdma_cm refuses. With t3_rdma_cm it listens, if its TCP has
+    another port, but requests larger queues."""
     server, client = storage.guests
     with debug_messages(server) as lines:
-        serving = server.start(f"exec tgtd -f --iscsi portal={address(server)}:{ISCSI_PORT + 1} --iser pool_sz_mb=64 2>&1")
+        serving = server.start(
+            f"exec tgtd -f --iscsi portal={address(server)}:{ISCSI_PORT + 1} --iser pool_sz_mb=64 2>&1"
+        )
         if "t3_rdma_cm" in stack.level(pytestconfig.getoption("--load")).access:
             wait_listening(server, ISCSI_PORT)
-            wait_tgtd = "for try in $(seq 100); do tgtadm --lld iser --op show --mode sys > /dev/null 2>&1 && break; sleep 0.1; done"
-            server.check(f"""{wait_tgtd}; set -e; head -c 1M /dev/urandom > /tmp/disk
+            wait_tgtd = (
+                "for try in $(seq 100); do tgtadm --lld iser --op show --mode sys > /dev/null 2>&1 && break; sleep 0.1;"
+                " done"
+            )
+            server.check(
+                f"""{wait_tgtd}; set -e; head -c 1M /dev/urandom > /tmp/disk
                 tgtadm --lld iser --op new --mode target --tid 1 -T {TARGET}
                 tgtadm --lld iser --op new --mode logicalunit --tid 1 --lun 1 -b /tmp/disk
-                tgtadm --lld iser --op bind --mode target --tid 1 -I ALL""", 60)
+                tgtadm --lld iser --op bind --mode target --tid 1 -I ALL""",
+                60,
+            )
             with initiator(client, server) as node:
                 login = client.start(f"{node} -l")
                 serving.expect("(?i)rdma_create_qp|failed to create qp", 60)

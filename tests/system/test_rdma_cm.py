@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Our connection manager, t3_rdma_cm, instead of rdma_cm, iw_cm and rdma_ucm: stock programs over it, their events, and a
-comparison with the in-tree modules, command by command."""
+"""Our connection manager, t3_rdma_cm, instead of rdma_cm, iw_cm and rdma_ucm: stock programs over it, their events, and
+a comparison with the in-tree modules, command by command."""
 
 import json
 import pathlib
@@ -105,7 +105,12 @@ def test_a_reject_with_private_data(ends, length):
     server, client = ends
     serving = listen(server, f"--reject --data {length}")
     refused = lines(connect(client, server))[-1]
-    assert (refused["event"], refused["status"], refused["length"], refused["intact"]) == ("REJECTED", -111, length, True)
+    assert (refused["event"], refused["status"], refused["length"], refused["intact"]) == (
+        "REJECTED",
+        -111,
+        length,
+        True,
+    )
     assert serving.wait(20).rc == 0
 
 
@@ -141,7 +146,10 @@ def test_C22_a_backlog_limits_requests_without_allocating_in_advance(ends):
 def test_C4_C5_C14_a_killed_process_leaves_no_objects(ends, victim, when):
     server, client = ends
     server_options = "--wait 30" if when == "requested" else ""
-    running = [listen(server, server_options), client.start(f"exec /tmp/cm.py connect {address(server)} {PORT} --hold 30")]
+    running = [
+        listen(server, server_options),
+        client.start(f"exec /tmp/cm.py connect {address(server)} {PORT} --hold 30"),
+    ]
     running[0].expect("CONNECT_REQUEST" if when == "requested" else "ESTABLISHED", 10)
     running[victim].kill()
     if when == "connected":  # a client cannot exit while its provider waits for the reply to a connect
@@ -150,11 +158,14 @@ def test_C4_C5_C14_a_killed_process_leaves_no_objects(ends, victim, when):
     for process in running:
         process.wait(10)
     for guest in ends:
-        guest.check("for try in $(seq 100); do rdma resource show | grep -q 'qp 0 cm_id 0' && exit; sleep 0.1; done; exit 1")
+        guest.check(
+            "for try in $(seq 100); do rdma resource show | grep -q 'qp 0 cm_id 0' && exit; sleep 0.1; done; exit 1"
+        )
 
 
 def test_an_id_releases_its_network_namespace(ends):
-    """The kernel removes the interfaces of a namespace when nothing refers to it any more. A listener in it binds and ends."""
+    """The kernel removes the interfaces of a namespace when nothing refers to it any more. A listener in it binds and
+    ends."""
     guest = ends[0]
     guest.check("modprobe veth; ip netns add n && ip link add outside type veth peer name inside netns n")
     listening = guest.start(f"exec ip netns exec n /tmp/cm.py listen 0.0.0.0 {PORT}")
@@ -162,30 +173,50 @@ def test_an_id_releases_its_network_namespace(ends):
     guest.check("ip netns del n && ip link show outside")
     listening.kill()
     listening.wait(10)
-    guest.check("for try in $(seq 100); do ip link show outside > /dev/null 2>&1 || exit 0; sleep 0.1; done; exit 1", 60)
+    guest.check(
+        "for try in $(seq 100); do ip link show outside > /dev/null 2>&1 || exit 0; sleep 0.1; done; exit 1", 60
+    )
 
 
 def test_two_namespaces_run_the_same_server(ends):
-    """Each has a port of the card. A wildcard listener of one takes neither connections nor the host's TCP of the other; it gets the port when that comes back."""
+    """Each has a port of the card. A wildcard listener of one takes neither connections nor the host's TCP of the
+    other; it gets the port when that comes back."""
     server, client = ends
     at_n = address(server, 1)
     service = "import socket; print(socket.create_server(('', 7510)).accept(), flush=True)"
-    server.check(f"""ip netns add n; ip link set eth1 netns n
+    server.check(
+        f"""ip netns add n; ip link set eth1 netns n
         ip -n n addr add {at_n}/24 dev eth1; ip -n n link set eth1 up; ip -n n link set lo up
-        for try in $(seq 100); do [ "$(ip netns exec n cat /sys/class/net/eth1/carrier)" = 1 ] && exit; sleep 0.1; done; exit 1""", 60)
-    here, there = (server.start(f"exec {where} /tmp/cm.py listen 0.0.0.0 {PORT} --count {count}") for where, count in (("", 2), ("ip netns exec n", 1)))
-    server.check(f"for try in $(seq 100); do [ $(rdma resource show cm_id | grep -c 'LISTEN.*:{PORT} ') = 2 ] && exit; sleep 0.1; done; exit 1", 60)
+        for try in $(seq 100); do [ "$(ip netns exec n cat /sys/class/net/eth1/carrier)" = 1 ] && exit; sleep 0.1; done; exit 1""",  # noqa: E501
+        60,
+    )  # noqa: E501
+    here, there = (
+        server.start(f"exec {where} /tmp/cm.py listen 0.0.0.0 {PORT} --count {count}")
+        for where, count in (("", 2), ("ip netns exec n", 1))
+    )
+    server.check(
+        (
+            f"for try in $(seq 100); do [ $(rdma resource show cm_id | grep -c 'LISTEN.*:{PORT} ') = 2 ] && exit; sleep"
+            " 0.1; done; exit 1"
+        ),
+        60,
+    )
     other = listen(server, port=7510, at="0.0.0.0")
-    served = server.start(f"exec ip netns exec n python3 -c \"{service}\"")
-    server.check("for try in $(seq 100); do ip netns exec n ss -tln | grep -q :7510 && exit; sleep 0.1; done; exit 1", 60)
+    served = server.start(f'exec ip netns exec n python3 -c "{service}"')
+    server.check(
+        "for try in $(seq 100); do ip netns exec n ss -tln | grep -q :7510 && exit; sleep 0.1; done; exit 1", 60
+    )
     client.check(f"python3 -c \"import socket; socket.create_connection(('{at_n}', 7510), 20)\"", 60)
     assert served.wait(20).rc == 0
     for card_port in (0, 1):
         done = client.run(f"/tmp/cm.py connect {address(server, card_port)} {PORT}", 30)
         assert done.rc == 0, done
     assert there.wait(20).rc == 0
-    server.check(f"""ip -n n link set eth1 netns $$; ip netns del n; ip addr add {at_n}/24 dev eth1; ip link set eth1 up
-        for try in $(seq 100); do [ "$(cat /sys/class/net/eth1/carrier)" = 1 ] && exit; sleep 0.1; done; exit 1""", 60)
+    server.check(
+        f"""ip -n n link set eth1 netns $$; ip netns del n; ip addr add {at_n}/24 dev eth1; ip link set eth1 up
+        for try in $(seq 100); do [ "$(cat /sys/class/net/eth1/carrier)" = 1 ] && exit; sleep 0.1; done; exit 1""",
+        60,
+    )
     client.check(f"for try in $(seq 50); do /tmp/cm.py connect {at_n} {PORT} && exit; sleep 0.1; done; exit 1", 60)
     assert here.wait(20).rc == 0
     other.kill()
@@ -208,14 +239,23 @@ def test_C2_C8_C9_C19_every_command_returns_what_the_in_tree_manager_returns(end
     assert ucm_differences(ours, theirs) == DIFFERENT
 
 
-DIFFERENT = {
-}
+DIFFERENT = {}
 
 
 def test_C7_concurrent_commands_on_one_id(ends):
     """Threads bind, resolve, connect, listen with and destroy the same ids: one command is done before the next."""
     server, client = ends
-    names = ("BIND", "LISTEN", "RESOLVE_ADDR", "RESOLVE_ROUTE", "GET_EVENT", "QUERY", "CREATE_ID", "DESTROY_ID", "refused")
+    names = (
+        "BIND",
+        "LISTEN",
+        "RESOLVE_ADDR",
+        "RESOLVE_ROUTE",
+        "GET_EVENT",
+        "QUERY",
+        "CREATE_ID",
+        "DESTROY_ID",
+        "refused",
+    )
     command = f"PYTHONDONTWRITEBYTECODE=1 /tmp/ucm_race.py {address(client)} {address(server)} 20 {' '.join(names)}"
     taken = json.loads(client.check(command, 90))
     assert all(taken.get(name, 0) >= 20 for name in names), taken
@@ -238,9 +278,12 @@ def test_C17_C24_device_removal_and_return(t3cm, ends):
     assert removed.rc == 0 and lines(removed)[-2]["status"] == 0 and lines(removed)[-1] == {"destroyed": True}
     assert server.check("rdma link") == ""
 
-    server.check(f"""echo {card} > /sys/bus/pci/drivers/cxgb3/bind
+    server.check(
+        f"""echo {card} > /sys/bus/pci/drivers/cxgb3/bind
         for port in 0 1; do ip addr add 10.0.$port.1/24 dev eth$port; ip link set eth$port up; done
-        for try in $(seq 100); do [ "$(cat /sys/class/net/eth0/carrier)" = 1 ] && exit; sleep 0.1; done; exit 1""", 60)
+        for try in $(seq 100); do [ "$(cat /sys/class/net/eth0/carrier)" = 1 ] && exit; sleep 0.1; done; exit 1""",
+        60,
+    )
     running.kill()
     # The wildcard listener includes the new device.
     wait_listening(server, PORT)
@@ -292,7 +335,7 @@ def test_destroying_a_qp_does_not_wait_for_the_peer(either):
 # ports
 
 
-BIND = """exec python3 -c "import signal, socket; s = socket.create_server(('{}', {})); print('bound', flush=True); signal.pause()" """
+BIND = """exec python3 -c "import signal, socket; s = socket.create_server(('{}', {})); print('bound', flush=True); signal.pause()" """  # noqa: E501
 
 
 @pytest.mark.parametrize("reserve", ["Y", "N"])
@@ -334,7 +377,9 @@ def test_ports_shared_with_the_hosts_tcp(ends, reserve):
 
 def nothing_is_left(*guests):
     for guest in guests:
-        guest.check("for try in $(seq 200); do rdma resource show | grep -q 'qp 0 cm_id 0' && exit; sleep 0.1; done; exit 1")
+        guest.check(
+            "for try in $(seq 200); do rdma resource show | grep -q 'qp 0 cm_id 0' && exit; sleep 0.1; done; exit 1"
+        )
 
 
 @pytest.mark.parametrize("connections", [150, pytest.param(2000, marks=pytest.mark.debug)])

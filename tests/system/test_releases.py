@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Guests of the other Debian releases, each with its own kernel and rdma-core. All other tests run on Debian 12.
 
-An image takes minutes to make, so `make test` runs these tests only if it is cached, and `make test-long` makes it. Only that runs kernels of
-backports, which Debian replaces often.
+An image takes minutes to make, so `make test` runs these tests only if it is cached, and `make test-long` makes it.
+Only that runs kernels of backports, which Debian replaces often.
 """
 
 import pytest
@@ -13,7 +13,12 @@ from programs import BIN, SUM_PORT, run_alone, run_pair
 from stock import address, reload_driver, rping, wait_listening
 
 # Debian release, its kernel, the private ABI of its libibverbs. Kernels of backports change.
-RELEASES = (("bookworm-backports", "6.12.", "34"), ("trixie", "6.12.", "34"), ("trixie-backports", "7.", "34"), ("forky", "7.2.", "65"))
+RELEASES = (
+    ("bookworm-backports", "6.12.", "34"),
+    ("trixie", "6.12.", "34"),
+    ("trixie-backports", "7.", "34"),
+    ("forky", "7.2.", "65"),
+)
 
 
 def cached(suite):
@@ -67,7 +72,9 @@ def test_events_instead_of_polling(pair):
     assert serving.wait(20).rc == 0
 
 
-@pytest.mark.parametrize("name, options", [("verbs_smoke", ""), ("verbs_smoke", "--extended"), ("flush", ""), ("fork", "")])
+@pytest.mark.parametrize(
+    "name, options", [("verbs_smoke", ""), ("verbs_smoke", "--extended"), ("flush", ""), ("fork", "")]
+)
 def test_verbs(pair, name, options):
     run_pair(*pair.guests, name, options)
 

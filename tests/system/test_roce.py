@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Our connection manager over RoCE: two guests with rxe, the kernel's RoCE in software, on one wire. Stock programs run with our manager
-at both ends, and with the in-tree manager at either end.
+"""Our connection manager over RoCE: two guests with rxe, the kernel's RoCE in software, on one wire. Stock programs run
+with our manager at both ends, and with the in-tree manager at either end.
 
 One of the guests has a card, since the card model has the wire.
 """
@@ -18,7 +18,9 @@ from stock import address, cmtime, objects, rcopy, rdma_client, rping, ucmatose,
 
 GROUP = "225.1.1.1"
 ATTACHED = "33:33:e1:01:01:01"  # Ethernet address that rxe receives once a QP is attached to the group
-PACED = "strace -f -qq -o /dev/null -e trace=write -e inject=write:delay_exit=100000"  # 0.1 s after each write(), by which a program posts
+PACED = (  # 0.1 s after each write(), by which a program posts
+    "strace -f -qq -o /dev/null -e trace=write -e inject=write:delay_exit=100000"
+)
 PORT = 7500
 HAS_GID = "grep -qs 0000:ffff:0a00 /sys/class/infiniband/rxe0/ports/1/gids/*"  # of an IPv4 address of the lab
 INVALID_SERVICE_ID, CONSUMER_DEFINED = 8, 28
@@ -93,11 +95,16 @@ def test_datagrams(ends):
 
 
 def test_multicast(ends):
-    """mckey destroys its QP right after it has posted its datagrams, and does not wait for their completion (docs/upstream). rxe sends in the call
-    on 6.1, and in a work item on 6.12 and later; what is not sent when the QP is destroyed is dropped. PACED gives the work item time."""
+    """mckey destroys its QP right after it has posted its datagrams, and does not wait for their completion
+    (docs/upstream). rxe sends in the call on 6.1, and in a work item on 6.12 and later; what is not sent when the QP is
+    destroyed is dropped. PACED gives the work item time.
+    """
     server, client = ends
     receiving = server.start(f"exec mckey -m {GROUP} -b {address(server)} -C 10")
-    server.check(f"for try in $(seq 300); do ip maddr show | grep -q {ATTACHED} && exit; sleep 0.1; done; ip maddr show; exit 1", 60)
+    server.check(
+        f"for try in $(seq 300); do ip maddr show | grep -q {ATTACHED} && exit; sleep 0.1; done; ip maddr show; exit 1",
+        60,
+    )
     done = client.run(f"{PACED} mckey -m {GROUP} -b {address(client)} -s -C 10", 60)
     assert "test complete" in done.stdout and "return status 0" in done.stdout, done
     received = receiving.wait(30)
@@ -113,7 +120,12 @@ def test_the_events_of_a_connection(ends, length):
     wait_listening(server, PORT)
     done = client.run(f"/tmp/cm.py connect {address(server)} {PORT} --data {length}", 30)
     assert done.rc == 0, done
-    assert [event["event"] for event in events(done)][:4] == ["ADDR_RESOLVED", "ROUTE_RESOLVED", "ESTABLISHED", "DISCONNECTED"]
+    assert [event["event"] for event in events(done)][:4] == [
+        "ADDR_RESOLVED",
+        "ROUTE_RESOLVED",
+        "ESTABLISHED",
+        "DISCONNECTED",
+    ]
     served = serving.wait(20)
     assert [event["event"] for event in events(served)][:3] == ["CONNECT_REQUEST", "ESTABLISHED", "DISCONNECTED"]
 
@@ -130,15 +142,17 @@ def test_the_events_after_a_connection(ends):
 
 @pytest.mark.parametrize("then", ["wait", "disconnect", "destroy"])
 def test_data_before_the_rtu(both, then):
-    """The RTU does not come, the server reports data, and ends the connection at once. ib_cm repeats its REP then for a minute or more, and
-    keeps the id (docs/upstream); ours waits for a work item of ib_cm first, which prevents that."""
+    """The RTU does not come, the server reports data, and ends the connection at once. ib_cm repeats its REP then for a
+    minute or more, and keeps the id (docs/upstream); ours waits for a work item of ib_cm first, which prevents that."""
     server, client = both.use("ours", "ours")
     serving = server.start(f"exec /tmp/cm.py listen {address(server)} {PORT} --notify {then}")
     wait_listening(server, PORT)
     connecting = client.start(f"exec /tmp/cm.py connect {address(server)} {PORT} --own-qp --hold 600")
     served = serving.wait(120)
     assert served.rc == 0, served
-    destroyed_in, = (line["destroyed_in"] for line in map(json.loads, served.stdout.splitlines()) if "destroyed_in" in line)
+    (destroyed_in,) = (
+        line["destroyed_in"] for line in map(json.loads, served.stdout.splitlines()) if "destroyed_in" in line
+    )
     assert destroyed_in < 5, served
     assert ("ESTABLISHED" in [event["event"] for event in events(served)]) == (then == "wait")
     connecting.kill()
@@ -168,7 +182,9 @@ def captured(lab, folder, act):
 
 def connect_and_disconnect(server, client, length=IN_REQUEST, space="tcp"):
     """Returns the source port of the client."""
-    serving = server.start(f"exec /tmp/cm.py listen {address(server)} {PORT} --space {space} --data {length} --depths 3,2")
+    serving = server.start(
+        f"exec /tmp/cm.py listen {address(server)} {PORT} --space {space} --data {length} --depths 3,2"
+    )
     wait_listening(server, PORT)
     done = client.run(f"/tmp/cm.py connect {address(server)} {PORT} --space {space} --data {length} --ports", 30)
     assert done.rc == 0 and serving.wait(20).rc == 0, done
@@ -187,7 +203,12 @@ def test_the_messages_of_a_connection(ends, both, tmp_path, space, length):
     seen = captured(both.lab, tmp_path, lambda: ports.append(connect_and_disconnect(server, client, length, space)))
     here, there = address(client), address(server)
     assert [(message.name, message.sender, message.receiver) for message in seen] == [
-        ("REQ", here, there), ("REP", there, here), ("RTU", here, there), ("DREQ", here, there), ("DREP", there, here)]
+        ("REQ", here, there),
+        ("REP", there, here),
+        ("RTU", here, there),
+        ("DREQ", here, there),
+        ("DREP", there, here),
+    ]
     for message in seen:
         assert (message.number("bth.destqp"), message.number("deth.q_key")) == (QP1, QP1_QKEY)
     request, reply, ready, end, ended = seen
@@ -221,8 +242,13 @@ def test_the_messages_of_a_reject(ends, both, tmp_path):
         serving.wait(20)
 
     seen = captured(both.lab, tmp_path, refused)
-    assert [(message.name, message.sender) for message in seen] == [("REQ", address(client)), ("REJ", address(server))] * 2
-    for request, reject, port, reason in zip(seen[::2], seen[1::2], (PORT + 1, PORT), (INVALID_SERVICE_ID, CONSUMER_DEFINED)):
+    assert [(message.name, message.sender) for message in seen] == [
+        ("REQ", address(client)),
+        ("REJ", address(server)),
+    ] * 2
+    for request, reject, port, reason in zip(
+        seen[::2], seen[1::2], (PORT + 1, PORT), (INVALID_SERVICE_ID, CONSUMER_DEFINED)
+    ):
         assert request.number("cm.req.serviceid") == PS_TCP << 16 | port
         assert reject.number("cm.rej.reason") == reason and reject.number("cm.rej.msgrej") == 0  # the REQ
         assert reject.fields["cm.rej.remotecommid"] == request.fields["cm.req"]
@@ -241,18 +267,40 @@ def test_the_messages_of_datagrams(ends, both, tmp_path):
         header = ib_cm.IpHeader.parse(request.private)
         assert header == (0, 4, header.source_port, here, there) and header.source_port
         assert request.service == PS_UDP << 16 | UDADDY_PORT
-        reply, = (reply for reply in replies if reply.request == request.request)
+        (reply,) = (reply for reply in replies if reply.request == request.request)
         assert (reply.status, reply.service, reply.qkey) == (0, request.service, UDP_QKEY) and reply.qpn > QP1
     names = [(message.name, message.data[:4]) for message in seen]
-    assert all(names.index(("SIDR_REQ", request)) < names.index(("SIDR_REP", request)) for name, request in names if name == "SIDR_REP")
-    for distinct in ([ib_cm.IpHeader.parse(request.private).source_port for request in requests], [reply.qpn for reply in replies]):
+    assert all(
+        names.index(("SIDR_REQ", request)) < names.index(("SIDR_REP", request))
+        for name, request in names
+        if name == "SIDR_REP"
+    )
+    for distinct in (
+        [ib_cm.IpHeader.parse(request.private).source_port for request in requests],
+        [reply.qpn for reply in replies],
+    ):
         assert len(set(distinct)) == 3
 
 
 # Of every connection.
-OWN_NUMBERS = {"cm.req", "cm.req.startpsn", "cm.req.localqpn", "cm.req.ip_cm", "cm.req.ip_cm.sport",
-               "cm.rep", "cm.rep.remotecommid", "cm.rep.localqpn", "cm.rep.startpsn", "cm.rtu.localcommid", "cm.rtu.remotecommid",
-               "cm.dreq.localcommid", "cm.dreq.remotecommid", "cm.req.remoteqpneecn", "cm.drsp.localcommid", "cm.drsp.remotecommid"}
+OWN_NUMBERS = {
+    "cm.req",
+    "cm.req.startpsn",
+    "cm.req.localqpn",
+    "cm.req.ip_cm",
+    "cm.req.ip_cm.sport",
+    "cm.rep",
+    "cm.rep.remotecommid",
+    "cm.rep.localqpn",
+    "cm.rep.startpsn",
+    "cm.rtu.localcommid",
+    "cm.rtu.remotecommid",
+    "cm.dreq.localcommid",
+    "cm.dreq.remotecommid",
+    "cm.req.remoteqpneecn",
+    "cm.drsp.localcommid",
+    "cm.drsp.remotecommid",
+}
 # Both managers make it of the ports. tshark 4.0 shows bits of the flow label as two further fields.
 FLOW_LABEL = {"cm.req.prim_flowlabel", "cm.req.prim_reserved0", "cm.req.prim_pktrate"}
 # The life time of a packet is 4.096 us * 2^16, as in-tree in Linux 6.12; in-tree in 6.1 it is 2^18.
@@ -307,25 +355,37 @@ def connected(server, client, hold):
 
 
 def test_the_link_address_changes(both):
-    """The GID of the connection has gone, and ib_core adds the address as another one. So the connection ends without a DREQ: one from the old GID would
-    end QP 1 of rxe 6.1 for ever ("qp#1 Failed allocating skb"). The later connection needs that QP."""
+    """The GID of the connection has gone, and ib_core adds the address as another one. So the connection ends without a
+    DREQ: one from the old GID would end QP 1 of rxe 6.1 for ever ("qp#1 Failed allocating skb"). The later connection
+    needs that QP."""
     server, client = both.use("ours", "ours")
     name = interface(client)
     before = client.check(f"cat /sys/class/net/{name}/address").strip()
     serving, connecting = connected(server, client, 3)
     client.check(f"ip link set {name} address 02:00:00:00:00:77")
     ended = connecting.wait(30)
-    assert ended.rc == 0 and [event["event"] for event in events(ended)][2:] == ["ESTABLISHED", "ADDR_CHANGE", "DISCONNECTED"], ended
+    assert ended.rc == 0 and [event["event"] for event in events(ended)][2:] == [
+        "ESTABLISHED",
+        "ADDR_CHANGE",
+        "DISCONNECTED",
+    ], ended
     serving.kill()
     serving.wait(20)
     client.check(f"ip link set {name} address {before}")
     for guest in both.lab.guests:
-        guest.check(f"ip neigh flush dev {interface(guest)}; for try in $(seq 300); do {HAS_GID} && exit; sleep 0.1; done; exit 1", 60)
+        guest.check(
+            (
+                f"ip neigh flush dev {interface(guest)}; for try in $(seq 300); do {HAS_GID} && exit; sleep 0.1; done;"
+                " exit 1"
+            ),
+            60,
+        )
     rping(server, client)
 
 
 def test_the_device_is_removed(both):
-    """The id gets the event, and the device of that name that comes later is served. ib_uverbs lets rxe go when the process has closed it."""
+    """The id gets the event, and the device of that name that comes later is served. ib_uverbs lets rxe go when the
+    process has closed it."""
     server, client = both.use("ours", "ours")
     serving, connecting = connected(server, client, 600)
     removal = server.start("exec rdma link delete rxe0")
@@ -350,5 +410,7 @@ def test_every_command_returns_what_the_in_tree_manager_returns(both):
     answers = {}
     for manager in ("ours", "in-tree"):
         server, client = both.use(manager, manager)
-        answers[manager.replace("in-tree", "in_tree")] = client.check(f"/tmp/ucm.py {address(client)} {address(server)}", 60)
+        answers[manager.replace("in-tree", "in_tree")] = client.check(
+            f"/tmp/ucm.py {address(client)} {address(server)}", 60
+        )
     assert ucm_differences(**answers) == DIFFERENT

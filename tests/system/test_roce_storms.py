@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Our connection manager over RoCE with programs that end, refuse and send anything at any time: storms and the fuzzer.
 
-The guests run in User Mode Linux, whose kernel has KASAN, lockdep, kmemleak and KCOV; rxe is on the Ethernet of their cards.
+The guests run in User Mode Linux, whose kernel has KASAN, lockdep, kmemleak and KCOV; rxe is on the Ethernet of their
+cards.
 """
 
 import pytest
@@ -20,7 +21,9 @@ BY_CHANCE = {"garbage"}
 def _keeper(pytestconfig):
     if not pytestconfig.getoption("--no-build"):
         build.everything("bookworm", "uml")
-    yield from _keep(Keeper(guests=2, load="nic", suite="bookworm", kernel="uml", name="roce-uml", machine=Machine(memory=1024)))
+    yield from _keep(
+        Keeper(guests=2, load="nic", suite="bookworm", kernel="uml", name="roce-uml", machine=Machine(memory=1024))
+    )
 
 
 @pytest.fixture

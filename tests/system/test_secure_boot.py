@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Secure Boot, on an installed Debian 12: UEFI starts a kernel that is signed with a trusted key, and the kernel then accepts only modules that
-are signed with a trusted key.
+"""Secure Boot, on an installed Debian 12: UEFI starts a kernel that is signed with a trusted key, and the kernel then
+accepts only modules that are signed with a trusted key.
 
-The firmware is Debian's OVMF with its example keys, one of which signs the kernel. A key is usually enrolled in a dialogue of shim's at boot;
-here the test writes the variable MokListRT, which is its result.
+The firmware is Debian's OVMF with its example keys, one of which signs the kernel. A key is usually enrolled in a
+dialogue of shim's at boot; here the test writes the variable MokListRT, which is its result.
 """
 
 import os
@@ -30,7 +30,9 @@ OWNER = uuid.UUID("605dab50-e046-4300-abb6-3dd810dd8b23")
 def key_list(certificate):
     """A variable with a list of keys, as UEFI defines it: EFI_SIGNATURE_LIST with one EFI_SIGNATURE_DATA."""
     size = 16 + len(certificate)
-    return struct.pack("<I", KEPT) + X509.bytes_le + struct.pack("<III", 28 + size, 0, size) + OWNER.bytes_le + certificate
+    return (
+        struct.pack("<I", KEPT) + X509.bytes_le + struct.pack("<III", 28 + size, 0, size) + OWNER.bytes_le + certificate
+    )
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +46,30 @@ def machine():
 
 @pytest.fixture(scope="module")
 def firmware(machine):
-    machine.run(f"""
+    machine.run(
+        f"""
         openssl rsa -in {EXAMPLE}.key -passin pass:snakeoil -out /example.key
-        sbsign --key /example.key --cert {EXAMPLE}.pem --output /vmlinuz.signed /boot/vmlinuz-{machine.made.release}""")
-    files = [shutil.copy(machine.root / name, machine.folder) for name in
-             ("usr/share/OVMF/OVMF_CODE_4M.secboot.fd", "usr/share/OVMF/OVMF_VARS_4M.snakeoil.fd", "vmlinuz.signed")]
+        sbsign --key /example.key --cert {EXAMPLE}.pem --output /vmlinuz.signed /boot/vmlinuz-{machine.made.release}"""
+    )
+    files = [
+        shutil.copy(machine.root / name, machine.folder)
+        for name in (
+            "usr/share/OVMF/OVMF_CODE_4M.secboot.fd",
+            "usr/share/OVMF/OVMF_VARS_4M.snakeoil.fd",
+            "vmlinuz.signed",
+        )
+    ]
     return Firmware(*files)
 
 
 def boot(machine, firmware):
-    lab = Lab(guests=1, installed=machine.image(), load="nic", name="signed", machine=Machine(memory=MEMORY, firmware=firmware))
+    lab = Lab(
+        guests=1,
+        installed=machine.image(),
+        load="nic",
+        name="signed",
+        machine=Machine(memory=MEMORY, firmware=firmware),
+    )
     lab.__enter__()
     guest = lab.guests[0]
     settle(guest)
@@ -76,12 +92,17 @@ def test_modules_load_after_their_key_is_enrolled(machine, firmware, step):
         done = guest.run("ofedctrl -l", 60)
         assert done.rc == 1 and "not signed with a trusted key (Secure Boot)" in done.stderr, done
         report = guest.run("t3doctor", 60).stdout
-        assert "signed by 'DKMS module signing key', which is not a trusted key" in report and "mokutil --import" in report, report
+        assert (
+            "signed by 'DKMS module signing key', which is not a trusted key" in report and "mokutil --import" in report
+        ), report
         row.result = "refused, t3doctor reports the reason"
 
         row = step(SUITE, "Secure Boot: no signature")
-        guest.check("""file=$(modinfo -n iw_cxgb3); case $file in *.xz) unxz $file; file=${file%.xz};; esac
-            strip --strip-debug $file && depmod""", 60)
+        guest.check(
+            """file=$(modinfo -n iw_cxgb3); case $file in *.xz) unxz $file; file=${file%.xz};; esac
+            strip --strip-debug $file && depmod""",
+            60,
+        )
         assert not guest.check("modinfo -F signer iw_cxgb3")
         assert guest.run("ofedctrl -l", 60).rc == 1
         assert "iw_cxgb3 is not signed" in guest.run("t3doctor", 60).stdout

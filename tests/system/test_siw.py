@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Interoperability with siw: a guest with a card and a guest with an ordinary NIC and the kernel's software iWARP, on one wire.
+"""Interoperability with siw: a guest with a card and a guest with an ordinary NIC and the kernel's software iWARP, on
+one wire.
 
-siw is an independent implementation, so it finds errors of the card model and its driver. The same programs run as between two cards,
-in both directions, and must give the same results; tshark checks the wire.
+siw is an independent implementation, so it finds errors of the card model and its driver. The same programs run as
+between two cards, in both directions, and must give the same results; tshark checks the wire.
 """
 
 import contextlib
@@ -23,7 +24,9 @@ CM_PORT = 7500
 PATIENCE = 20
 
 # perftest's own; see test_perftest.py
-pytestmark = pytest.mark.allow_log(r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection")
+pytestmark = pytest.mark.allow_log(
+    r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection"
+)
 
 
 class Mixed:
@@ -38,11 +41,18 @@ class Mixed:
 
     def set(self, *, card=None, siw=None):
         for guest, module, values in ((self.card, "iw_cxgb3", card), (self.siw, "siw", siw)):
-            guest.check("\n".join(f"echo {value} > /sys/module/{module}/parameters/{name}" for name, value in (values or {}).items()) or "true")
+            guest.check(
+                "\n".join(
+                    f"echo {value} > /sys/module/{module}/parameters/{name}" for name, value in (values or {}).items()
+                )
+                or "true"
+            )
 
 
-DEFAULTS = {"card": {"mpa_rev": 2, "crc_enabled": "Y", "peer2peer": 2},
-            "siw": {"mpa_version": 2, "mpa_crc_required": "N", "mpa_crc_strict": "N", "peer_to_peer": "N", "reply_pause": 0}}
+DEFAULTS = {
+    "card": {"mpa_rev": 2, "crc_enabled": "Y", "peer2peer": 2},
+    "siw": {"mpa_version": 2, "mpa_crc_required": "N", "mpa_crc_strict": "N", "peer_to_peer": "N", "reply_pause": 0},
+}
 SERVERS = pytest.mark.parametrize("server", ["card", "siw"], ids=["to-card", "to-siw"])
 
 
@@ -115,13 +125,16 @@ def test_a_peer_that_refuses_crcs_is_rejected(mixed):
 
 
 # With revision 1 siw reports a read depth of 0 to a server, so rping cannot be that server; the sum needs no read.
-@pytest.mark.parametrize("server, card, siw, used", [
-    ("card", 1, 2, "rev=2 enhanced"),
-    ("card", 2, 2, "rev=2 enhanced"),
-    ("card", 2, 1, "rev=1"),
-    ("siw", 2, 1, "rev=2 enhanced"),
-    ("siw", 1, 2, "rev=1"),
-])
+@pytest.mark.parametrize(
+    "server, card, siw, used",
+    [
+        ("card", 1, 2, "rev=2 enhanced"),
+        ("card", 2, 2, "rev=2 enhanced"),
+        ("card", 2, 1, "rev=1"),
+        ("siw", 2, 1, "rev=2 enhanced"),
+        ("siw", 1, 2, "rev=1"),
+    ],
+)
 def test_mpa_revisions_with_siw(mixed, server, card, siw, used):
     """The initiator chooses the revision, the responder uses it too."""
     mixed.set(card={"mpa_rev": card, "peer2peer": 0}, siw={"mpa_version": siw})
@@ -139,7 +152,8 @@ def test_the_responder_may_send_first(mixed, server):
 
 
 def test_a_ready_to_receive_message_that_comes_early(mixed):
-    """It comes before siw_accept() returns. Debian's siw loses it, and iw_cm has BUG() when the card closes the connection (docs/upstream)."""
+    """It comes before siw_accept() returns. Debian's siw loses it, and iw_cm has BUG() when the card closes the
+    connection (docs/upstream)."""
     mixed.set(siw={"reply_pause": 500})
     with negotiated(mixed) as traced:
         rping(mixed, "siw", "-C 2 -V")
@@ -160,8 +174,12 @@ def test_ird_and_ord_with_siw(mixed, server):
         return process
 
     with negotiated(mixed) as traced:
-        done, served = run(listen, lambda: client.start(f"exec /tmp/cm.py connect {address(serving)} {CM_PORT} --depths 4,5"))
-    request = next(line for line in map(json.loads, served.stdout.splitlines()) if line.get("event") == "CONNECT_REQUEST")
+        done, served = run(
+            listen, lambda: client.start(f"exec /tmp/cm.py connect {address(serving)} {CM_PORT} --depths 4,5")
+        )
+    request = next(
+        line for line in map(json.loads, served.stdout.splitlines()) if line.get("event") == "CONNECT_REQUEST"
+    )
     assert (request["responder_resources"], request["initiator_depth"]) == (5, 4)
     assert ("ird=6 ord=3" if server == "card" else "ird=4 ord=5") in traced[-1]
 
@@ -212,9 +230,11 @@ def test_perftest(mixed, server, tool, size):
 def test_all_captured_frames_are_valid_iwarp(mixed):
     """Runs last in this file: checks every frame of the other tests, and of one rping if none of them ran."""
     rping(mixed, "card", "-C 5 -V")
-    # siw sends pages without a copy. The program may write to them between the checksum and the transmission of a repeated segment;
-    # the card drops such a segment.
-    report = wirecheck.check(mixed.lab.capture / "p0.pcapng", allowed=[rf"wrong TCP checksum, from {re.escape(address(mixed.siw))}$"])
+    # siw sends pages without a copy. The program may write to them between the checksum and the transmission of a
+    # repeated segment; the card drops such a segment.
+    report = wirecheck.check(
+        mixed.lab.capture / "p0.pcapng", allowed=[rf"wrong TCP checksum, from {re.escape(address(mixed.siw))}$"]
+    )
     assert all(report.messages[name] for name in ("Send", "Write", "Read Request", "Read Response")), report.messages
     for guest in (mixed.card, mixed.siw):
         left = objects(guest)

@@ -29,7 +29,8 @@ def test_rdma_dev_and_link_name_the_interfaces(pair):
         assert "cxgb3_0" in guest.check("rdma dev show")
         links = json.loads(guest.check("rdma -j link show"))
         assert [(link["ifname"], link["port"], link["state"], link["netdev"]) for link in links] == [
-            ("cxgb3_0", port + 1, "ACTIVE", guest.interfaces[port]) for port in (0, 1)]
+            ("cxgb3_0", port + 1, "ACTIVE", guest.interfaces[port]) for port in (0, 1)
+        ]
 
 
 def statistics(guest):

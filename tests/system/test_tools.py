@@ -64,7 +64,13 @@ def test_doctor_leads_from_a_bare_machine_to_a_working_one(bare):
     bare.check("modprobe cxgb3")
     bare.push(pathlib.Path(__file__).parent / "guest/firmware.py", "/tmp/firmware.py", 0o755)
     bare.check("/tmp/firmware.py eth0 7.4.0")
-    expect_in_report(bare, "firmware", "eth0 has firmware 7.4.0, the driver requires 7.12.0", "7\\.4\\.0", cure="firmware-misc-nonfree")
+    expect_in_report(
+        bare,
+        "firmware",
+        "eth0 has firmware 7.4.0, the driver requires 7.12.0",
+        "7\\.4\\.0",
+        cure="firmware-misc-nonfree",
+    )
     bare.check("/tmp/firmware.py eth0 7.12.0")
     report = expect_in_report(bare, "link", "are down: eth0 eth1", cure="ip link set eth0 up")
     assert report["firmware"][1] == "firmware 7.12.0" and report["address"][0] == "-"
@@ -72,8 +78,11 @@ def test_doctor_leads_from_a_bare_machine_to_a_working_one(bare):
     expect(bare, "address", "has an IPv4 address", "ip addr add ADDRESS/24 dev eth0")
     bare.check("ip addr add 10.0.0.1/24 dev eth0")
     # As after the installation of MLNX_OFED, which brings a core of its own.
-    bare.check("""modules=/lib/modules/$(uname -r); mkdir $modules/updates
-        cp $(modinfo -n ib_core) $modules/updates/ && depmod""", 60)
+    bare.check(
+        """modules=/lib/modules/$(uname -r); mkdir $modules/updates
+        cp $(modinfo -n ib_core) $modules/updates/ && depmod""",
+        60,
+    )
     expect(bare, "modules", "ib_core is not the kernel's own but /lib/modules/", "remove the other one")
     bare.check("rm -r /lib/modules/$(uname -r)/updates; depmod", 60)
     expect(bare, "modules", "there is no iw_cxgb3 for kernel 6.1.0", "dkms status")
@@ -117,8 +126,15 @@ else:
 
 def test_doctor_on_a_bad_slot_a_bad_board_and_without_offload(suite):
     """Also what the report to send has about them."""
-    with Lab(guests=1, suite=suite, load="none", wires=[Wire("p", ("c0.0", "c0.1"))], name="odd", sim_options=["--lanes", "c0=4"]) as lab:
-        guest, = lab.guests
+    with Lab(
+        guests=1,
+        suite=suite,
+        load="none",
+        wires=[Wire("p", ("c0.0", "c0.1"))],
+        name="odd",
+        sim_options=["--lanes", "c0=4"],
+    ) as lab:
+        (guest,) = lab.guests
         vpd = guest.check("grep -l 0x1425 /sys/bus/pci/devices/*/vendor").strip().replace("vendor", "vpd")
         guest.push(EEPROM.encode(), "/tmp/eeprom.py")
         expect_in_report(guest, "slot", "4 PCI Express lanes of 8", cure="a slot with more lanes", state="note")
@@ -128,7 +144,9 @@ def test_doctor_on_a_bad_slot_a_bad_board_and_without_offload(suite):
         content = json.loads(guest.check("cat /tmp/doctor.json"))
         assert content["ends"][0]["cards"][0]["VPD"] == "has no record" and not content["passed"]
         guest.check(f"python3 /tmp/eeprom.py {vpd} restore", 60)
-        guest.check("modprobe cxgb3 ofld_disable=1; ip link set eth1 up; ip link set eth0 up; " + stack.wait_carrier("eth0"), 60)
+        guest.check(
+            "modprobe cxgb3 ofld_disable=1; ip link set eth1 up; ip link set eth0 up; " + stack.wait_carrier("eth0"), 60
+        )
         report = expect_in_report(guest, "offload", "loaded with ofld_disable=1", cure="/etc/modprobe.d")
         assert report["eeprom"] == ("ok", "the EEPROM describes the board", "")
         guest.run(f"{BIN}/t3doctor --report /tmp/doctor.txt", 60)
@@ -151,7 +169,9 @@ def test_doctor_on_another_driver_and_without_a_card(bare):
 
 def test_doctor_and_ofedctrl_where_modules_must_be_signed(suite):
     """As with Secure Boot, without EFI: the kernel's parameter has the same effect."""
-    with Lab(guests=1, suite=suite, load="nic", name="signed", machine=Machine(arguments="module.sig_enforce=1")) as lab:
+    with Lab(
+        guests=1, suite=suite, load="nic", name="signed", machine=Machine(arguments="module.sig_enforce=1")
+    ) as lab:
         guest = lab.guests[0]
         guest.check("cp /t3/modules/iw_cxgb3.ko /lib/modules/$(uname -r)/ && depmod", 60)
         expect(guest, "signature", "iw_cxgb3 is not signed", "mokutil --import")
@@ -175,7 +195,9 @@ def test_doctor_checks_route_and_connection(pair):
 def test_doctor_reports_wrong_routes(pair):
     client = pair.guests[1]
     expect(client, "route", "there is no route to 192.0.2.1", options="192.0.2.1")
-    client.check("modprobe dummy; ip link add t3d0 type dummy; ip addr add 198.51.100.1/24 dev t3d0; ip link set t3d0 up")
+    client.check(
+        "modprobe dummy; ip link add t3d0 type dummy; ip addr add 198.51.100.1/24 dev t3d0; ip link set t3d0 up"
+    )
     try:
         expect(client, "route", "source address 198.51.100.1, which is not on a T3", "ip route add", "198.51.100.2")
     finally:
@@ -193,9 +215,17 @@ def test_doctor_reports_unresponsive_hosts(pair):
 
 def test_doctor_reports_limits_and_permissions(pair):
     client = pair.guests[1]
-    expect(client, "memlock", "64 KiB of memory can be locked", "memlock unlimited", prefix=f"ulimit -l 64; {ORDINARY_USER}")
+    expect(
+        client,
+        "memlock",
+        "64 KiB of memory can be locked",
+        "memlock unlimited",
+        prefix=f"ulimit -l 64; {ORDINARY_USER}",
+    )
     expect(client, "memlock", "8192 KiB", "memlock unlimited", prefix=f"ulimit -l 8192; {ORDINARY_USER}", state="note")
-    node = client.check(f"{BIN}/ofedctrl -q --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[\"devices\"][0][\"node\"])'").strip()
+    node = client.check(
+        f'{BIN}/ofedctrl -q --json | python3 -c \'import json, sys; print(json.load(sys.stdin)["devices"][0]["node"])\''
+    ).strip()
     mode = client.check(f"stat -c %a /dev/infiniband/{node}").strip()
     client.check(f"chmod 600 /dev/infiniband/{node}")
     try:
@@ -210,7 +240,13 @@ def test_doctor_reports_a_pulled_cable(pair):
     pair.sim.cable("p0", plugged=False)
     try:
         # operstate follows the carrier with a delay.
-        client.check(f"for try in $(seq 100); do grep -q down /sys/class/net/{client.interfaces[0]}/operstate && exit 0; sleep 0.1; done; exit 1", 40)
+        client.check(
+            (
+                f"for try in $(seq 100); do grep -q down /sys/class/net/{client.interfaces[0]}/operstate && exit 0;"
+                " sleep 0.1; done; exit 1"
+            ),
+            40,
+        )
         expect_in_report(client, "link", f"no link on {client.interfaces[0]}", cure="cable")
     finally:
         pair.sim.cable("p0", plugged=True)
@@ -233,7 +269,11 @@ def test_info_shows_processes_and_their_objects(pair, tool):
     assert [port["state"] for port in report["ports"]] == ["ACTIVE", "ACTIVE"]
     assert [port["interface"] for port in report["ports"]] == client.interfaces
     counts = objects(client)
-    assert len(report["qp"]) == counts["qp"] == 1 and len(report["mr"]) == counts["mr"] and len(report["cq"]) == counts["cq"]
+    assert (
+        len(report["qp"]) == counts["qp"] == 1
+        and len(report["mr"]) == counts["mr"]
+        and len(report["cq"]) == counts["cq"]
+    )
     qp = report["qp"][0]
     assert qp["state"] == "RTS" and qp["owner"]["name"] == "rping"
     assert client.check(f"cat /proc/{qp['owner']['pid']}/comm") == "rping\n"
@@ -248,15 +288,18 @@ def test_info_shows_processes_and_their_objects(pair, tool):
     assert [end.wait(20).rc for end in (pinging, serving)] == [-9, -9]
 
 
-@pytest.mark.parametrize("options, status, why", [
-    ("-d cxgb3_7", 3, "there is no T3 RDMA device cxgb3_7"),
-    ("--device", 2, "--device"),
-    ("nonsense", 2, "nonsense"),
-    ("--loud", 2, "--loud"),
-    ("--watch 0.01", 2, "--watch"),
-    ("-w 1 -n 0", 2, "--count"),
-    ("--count 2", 2, "--watch"),
-])
+@pytest.mark.parametrize(
+    "options, status, why",
+    [
+        ("-d cxgb3_7", 3, "there is no T3 RDMA device cxgb3_7"),
+        ("--device", 2, "--device"),
+        ("nonsense", 2, "nonsense"),
+        ("--loud", 2, "--loud"),
+        ("--watch 0.01", 2, "--watch"),
+        ("-w 1 -n 0", 2, "--count"),
+        ("--count 2", 2, "--watch"),
+    ],
+)
 def test_info_refuses_wrong_arguments(tool, options, status, why):
     done = tool("t3info", options)
     assert done.rc == status and why in done.stderr and not done.stdout, done
@@ -291,7 +334,10 @@ def test_info_watch_on_a_terminal(pair):
 # t3doctor's command line
 
 
-@pytest.mark.parametrize("options, why", [("10.0.0.300", "between 0 and 255"), ("--port 0 10.0.0.1", "--port"), ("-p", "--port"), ("--loud", "--loud")])
+@pytest.mark.parametrize(
+    "options, why",
+    [("10.0.0.300", "between 0 and 255"), ("--port 0 10.0.0.1", "--port"), ("-p", "--port"), ("--loud", "--loud")],
+)
 def test_doctor_refuses_wrong_arguments(tool, options, why):
     done = tool("t3doctor", options)
     assert done.rc == 2 and why in done.stderr and not done.stdout, done
@@ -317,17 +363,21 @@ def test_check_prints_device_and_port_of_the_route(pair, tool):
         assert (quiet.rc, quiet.stdout, quiet.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize("options, status, why", [
-    ("192.0.2.1", 3, "no route"),
-    ("--timeout 500 10.0.0.77", 3, "no ARP reply"),
-    ("127.0.0.1", 3, "an address of this machine"),
-    ("10.0.0.2", 3, "an address of this machine"),
-    ("no.such.host.invalid", 1, "no.such.host.invalid: "),
-    ("", 2, "address is required"),
-    ("-t 0 10.0.0.1", 2, "--timeout"),
-    ("--timeout soon 10.0.0.1", 2, "--timeout"),
-    ("--loud 10.0.0.1", 2, "--loud"),
-], ids=["no-route", "no-answer", "loopback", "own", "no-name", "nothing", "bad-timeout", "no-number", "bad-option"])
+@pytest.mark.parametrize(
+    "options, status, why",
+    [
+        ("192.0.2.1", 3, "no route"),
+        ("--timeout 500 10.0.0.77", 3, "no ARP reply"),
+        ("127.0.0.1", 3, "an address of this machine"),
+        ("10.0.0.2", 3, "an address of this machine"),
+        ("no.such.host.invalid", 1, "no.such.host.invalid: "),
+        ("", 2, "address is required"),
+        ("-t 0 10.0.0.1", 2, "--timeout"),
+        ("--timeout soon 10.0.0.1", 2, "--timeout"),
+        ("--loud 10.0.0.1", 2, "--loud"),
+    ],
+    ids=["no-route", "no-answer", "loopback", "own", "no-name", "nothing", "bad-timeout", "no-number", "bad-option"],
+)
 def test_check_reports_errors(tool, options, status, why):
     done = tool("ofed-check", options)
     assert done.rc == status and why in done.stderr and not done.stdout, done
@@ -362,21 +412,24 @@ def test_control_refuses_to_unload_modules_in_use(pair, tool):
     rping(server, client)
 
 
-@pytest.mark.parametrize("options, prefix, status, why", [
-    ("-l", ORDINARY_USER, 5, "needs root"),
-    ("-u", ORDINARY_USER, 5, "needs root"),
-    ("-l -k /nowhere", "", 6, "there is no folder /nowhere"),
-    ("-k /t3/modules", "", 2, "Exactly 1 option"),
-    ("-l -u", "", 2, "Exactly 1 option"),
-    ("-q --permanent", "", 2, "go with --load"),
-    ("--own cm", "", 2, "Exactly 1 option"),
-    ("-u --in-tree cm", "", 2, "go with --load"),
-    ("-l --own nonsense", "", 2, "nonsense"),
-    ("-l --own all --in-tree cm", "", 2, "the same part"),
-    ("-q -k /t3/modules", "", 2, "goes with --load"),
-    ("-l --json", "", 2, "goes with --query"),
-    ("-q --loud", "", 2, "--loud"),
-])
+@pytest.mark.parametrize(
+    "options, prefix, status, why",
+    [
+        ("-l", ORDINARY_USER, 5, "needs root"),
+        ("-u", ORDINARY_USER, 5, "needs root"),
+        ("-l -k /nowhere", "", 6, "there is no folder /nowhere"),
+        ("-k /t3/modules", "", 2, "Exactly 1 option"),
+        ("-l -u", "", 2, "Exactly 1 option"),
+        ("-q --permanent", "", 2, "go with --load"),
+        ("--own cm", "", 2, "Exactly 1 option"),
+        ("-u --in-tree cm", "", 2, "go with --load"),
+        ("-l --own nonsense", "", 2, "nonsense"),
+        ("-l --own all --in-tree cm", "", 2, "the same part"),
+        ("-q -k /t3/modules", "", 2, "goes with --load"),
+        ("-l --json", "", 2, "goes with --query"),
+        ("-q --loud", "", 2, "--loud"),
+    ],
+)
 def test_control_reports_errors(tool, options, prefix, status, why):
     done = tool("ofedctrl", options, prefix)
     assert done.rc == status and why in done.stderr and not done.stdout, done
@@ -434,7 +487,11 @@ def test_control_keeps_a_permanent_choice(pair, tool):
     try:
         assert tool("ofedctrl", "-l -k /t3/modules --own cm --permanent").rc == 0
         written = client.check(f"cat {CHOICE}")
-        assert "blacklist rdma_ucm\n" in written and "softdep iw_cxgb3 post: t3_rdma_cm\n" in written and "uverbs" not in written
+        assert (
+            "blacklist rdma_ucm\n" in written
+            and "softdep iw_cxgb3 post: t3_rdma_cm\n" in written
+            and "uverbs" not in written
+        )
         assert client.run("modprobe --use-blacklist --dry-run --verbose rdma_ucm").stdout == ""
         assert tool("ofedctrl", "-l -k /t3/modules --in-tree all --permanent").rc == 0
         assert client.run(f"test -e {CHOICE}").rc == 1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Runs the commands of docs/tutorial.md in order and compiles its program.
 
-A command whose comment begins with "stays" runs in a terminal of its own; one with "fails" must fail. Each line of a text block must be
-in the output since the text block before it; "..." matches anything.
+A command whose comment begins with "stays" runs in a terminal of its own; one with "fails" must fail. Each line of a
+text block must be in the output since the text block before it; "..." matches anything.
 """
 
 import os
@@ -39,21 +39,48 @@ class Reader:
         if remark.startswith("stays"):
             self._open_terminal(command)
             return
-        done = subprocess.run(["bash", "-c", command], cwd=REPO, env=self.ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=900, check=False)
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=REPO,
+            env=self.ENVIRONMENT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=900,
+            check=False,
+        )
         self.output += done.stdout
-        assert (done.returncode != 0) == remark.startswith("fails"), f"{command}: status {done.returncode}\n{self.output}"
+        assert (done.returncode != 0) == remark.startswith(
+            "fails"
+        ), f"{command}: status {done.returncode}\n{self.output}"
 
     def _open_terminal(self, command):
         path = self._folder / f"terminal{len(self._terminals)}"
         with open(path, "wb") as output:
-            process = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=REPO, env=self.ENVIRONMENT, stdin=subprocess.DEVNULL,
-                                       stdout=output, stderr=subprocess.STDOUT)
+            process = subprocess.Popen(
+                ["bash", "-c", f"exec {command}"],
+                cwd=REPO,
+                env=self.ENVIRONMENT,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
         self._terminals.append([process, path, 0])
         guest = re.match(r"tools/lab/t3lab exec (\d) ", command)
         if guest:  # a server: it is ready when it listens
-            self._wait(lambda: "LISTEN" in subprocess.run([REPO / "tools/lab/t3lab", "exec", guest[1], "rdma resource show cm_id"], env=self.ENVIRONMENT,
-                                                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False).stdout)
+            self._wait(
+                lambda: "LISTEN"
+                in subprocess.run(
+                    [REPO / "tools/lab/t3lab", "exec", guest[1], "rdma resource show cm_id"],
+                    env=self.ENVIRONMENT,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    timeout=60,
+                    check=False,
+                ).stdout
+            )
 
     def _wait(self, condition, timeout=120.0):
         end = time.monotonic() + timeout
@@ -65,12 +92,16 @@ class Reader:
     def _read(self):
         for terminal in self._terminals:
             text = terminal[1].read_text(errors="replace")
-            self.output += text[terminal[2]:]
+            self.output += text[terminal[2] :]
             terminal[2] = len(text)
 
     def expect(self, text):
         for line in text.splitlines():
-            pattern = re.compile(r"\s+".join(".*".join(map(re.escape, word.split("..."))) for word in line.split()).replace(r"\s+.*\s+", ".*"))
+            pattern = re.compile(
+                r"\s+".join(".*".join(map(re.escape, word.split("..."))) for word in line.split()).replace(
+                    r"\s+.*\s+", ".*"
+                )
+            )
             self._wait(lambda pattern=pattern: self._read() or pattern.search(self.output))
         self.output = ""
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Our patches for the kernel's cxgb3 (docs/upstream).
 
-With one a driver can send offload data of any length in one message: a connection carries private data that do not fit one work request, and
-iw_cxgb3 is built so that it sends them as one piece. With the other one the namespaces of a card share no entry of its L2 table.
+With one a driver can send offload data of any length in one message: a connection carries private data that do not fit
+one work request, and iw_cxgb3 is built so that it sends them as one piece. With the other one the namespaces of a card
+share no entry of its L2 table.
 """
 
 import json
@@ -15,7 +16,12 @@ from stock import address, wait_listening
 
 HERE = pathlib.Path(__file__).parent / "guest"
 PORT = 7500
-LENGTHS = (72, 73, 148, 255)  # only the first fits one work request (in MPA revision 1, whose frames are 4 bytes shorter, 76 do)
+LENGTHS = (
+    72,
+    73,
+    148,
+    255,
+)  # only the first fits one work request (in MPA revision 1, whose frames are 4 bytes shorter, 76 do)
 
 # The error depends on the addresses of the guest's memory.
 RUINED = r"cxgb3|iw_cxgb3|DMAR|WARNING: |t3_"
@@ -33,8 +39,10 @@ def bring_up(lab, cxgb3: str) -> None:
     stack.bring_up(lab, stack.level("nic"))
     stack.load_access(lab.guests, stack.level("rdma").access)
     for guest in lab.guests:
-        guest.check("""for needed in $(modinfo -F depends /t3/upstream/long/iw_cxgb3.ko | tr , ' '); do modprobe $needed || exit; done
-                       insmod /t3/upstream/long/iw_cxgb3.ko""")
+        guest.check(
+            """for needed in $(modinfo -F depends /t3/upstream/long/iw_cxgb3.ko | tr , ' '); do modprobe $needed || exit; done
+                       insmod /t3/upstream/long/iw_cxgb3.ko"""  # noqa: E501
+        )  # noqa: E501
         guest.check(stack.INSTALL_PROVIDER)
         guest.push(HERE / "cm.py", "/tmp/cm.py", 0o755)
 
@@ -49,7 +57,11 @@ def private_data_arrive(lab, length: int) -> bool:
         serving.kill()
     served = serving.wait(30)
     events = [json.loads(line) for result in (done, served) for line in result.stdout.splitlines()]
-    complete = [line for line in events if line.get("event") in ("ESTABLISHED", "CONNECT_REQUEST") and line.get("length") == length]
+    complete = [
+        line
+        for line in events
+        if line.get("event") in ("ESTABLISHED", "CONNECT_REQUEST") and line.get("length") == length
+    ]
     return sum(bool(line["intact"]) for line in complete) >= 2
 
 

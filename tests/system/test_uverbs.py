@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """t3_uverbs instead of ib_uverbs: the same programs run and print the same.
 
-Both dispatchers are loaded, ours first, so that libibverbs uses it. To compare, a guest's modules are loaded in the other order.
-All tests of this folder run over t3_uverbs with `--load rdma-t3uverbs`."""
+Both dispatchers are loaded, ours first, so that libibverbs uses it. To compare, a guest's modules are loaded in the
+other order. All tests of this folder run over t3_uverbs with `--load rdma-t3uverbs`."""
 
 import re
 
@@ -22,8 +22,10 @@ def pair(t3uverbs):
 
 def calls(guest, device="t3uverbs0"):
     """How often each command was called and refused: {(path, name): (calls, refused)}."""
-    lines = guest.check(f"mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug; "
-                        f"cat /sys/kernel/debug/t3_uverbs/{device}").splitlines()
+    lines = guest.check(
+        "mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug; "
+        f"cat /sys/kernel/debug/t3_uverbs/{device}"
+    ).splitlines()
     return {tuple(words[:2]): tuple(map(int, words[2:])) for words in map(str.split, lines)}
 
 
@@ -37,8 +39,12 @@ def test_libibverbs_uses_t3_uverbs(pair):
     before = calls(guest)
     assert "cxgb3_0" in guest.check("ibv_devinfo")
     after = calls(guest)
-    for command in (("ioctl", "get_context"), ("ioctl", "async_event_alloc"), ("write_ex", "query_device"),
-                    ("ioctl", "query_port")):
+    for command in (
+        ("ioctl", "get_context"),
+        ("ioctl", "async_event_alloc"),
+        ("write_ex", "query_device"),
+        ("ioctl", "query_port"),
+    ):
         assert after[command][0] > before.get(command, (0, 0))[0], command
     assert after["ioctl", "query_port"][1] == 0
 
@@ -47,8 +53,14 @@ def test_rping_with_verified_data(pair):
     server, client = pair.guests
     rping(server, client, "-C 100 -S 4096 -V", timeout=120)
     counted = calls(client)
-    for command in (("write", "alloc_pd"), ("write", "reg_mr"), ("ioctl", "create_cq"), ("ioctl", "create_qp"),
-                    ("write", "modify_qp"), ("ioctl", "destroy_qp")):
+    for command in (
+        ("write", "alloc_pd"),
+        ("write", "reg_mr"),
+        ("ioctl", "create_cq"),
+        ("ioctl", "create_qp"),
+        ("write", "modify_qp"),
+        ("ioctl", "destroy_qp"),
+    ):
         assert counted[command][0] and not counted[command][1], (command, counted)
 
 
@@ -70,7 +82,9 @@ def test_resources_are_listed_with_their_process(pair):
     server, client = pair.guests
     serving = rping_server(server, "-P")
     running = rping_client(client, server, "-C 100000")
-    client.check("for try in $(seq 200); do rdma resource show qp | grep -q 'state RTS' && exit 0; sleep 0.1; done; exit 1", 60)
+    client.check(
+        "for try in $(seq 200); do rdma resource show qp | grep -q 'state RTS' && exit 0; sleep 0.1; done; exit 1", 60
+    )
     for kind in ("qp", "cq", "mr", "pd", "ctx"):
         lines = client.check(f"rdma resource show {kind}").splitlines()
         assert any("comm rping" in line for line in lines), (kind, lines)
@@ -78,7 +92,9 @@ def test_resources_are_listed_with_their_process(pair):
     running.wait(10)
     # D7, D11: a killed program leaves no objects, on its side at once and on the peer's after the connection ends.
     for guest in pair.guests:
-        guest.check("for try in $(seq 200); do rdma resource show | grep -q ' qp 0 ' && exit 0; sleep 0.1; done; exit 1", 60)
+        guest.check(
+            "for try in $(seq 200); do rdma resource show | grep -q ' qp 0 ' && exit 0; sleep 0.1; done; exit 1", 60
+        )
     serving.kill()
     serving.wait(10)
 
@@ -86,11 +102,20 @@ def test_resources_are_listed_with_their_process(pair):
 def test_both_dispatchers_print_the_same(pair):
     guest = pair.guests[0]
     shown = {}
-    for name, order in (("ours", stack.LEVELS[OURS].access), ("in-tree", stack.LEVELS["rdma"].access), ("again", stack.LEVELS[OURS].access)):
+    for name, order in (
+        ("ours", stack.LEVELS[OURS].access),
+        ("in-tree", stack.LEVELS["rdma"].access),
+        ("again", stack.LEVELS[OURS].access),
+    ):
         load_in_order(guest, order)
         devinfo = guest.check("ibv_devinfo -v")
         # Only the name of the character device may differ, and ibv_devinfo does not print it.
-        shown[name] = (devinfo, guest.check("ibv_devices"), guest.check("rdma dev show -d"), guest.check("rdma link show -d"))
+        shown[name] = (
+            devinfo,
+            guest.check("ibv_devices"),
+            guest.check("rdma dev show -d"),
+            guest.check("rdma link show -d"),
+        )
         used = guest.run("grep . /sys/kernel/debug/t3_uverbs/t3uverbs0").rc == 0
         assert used == (name != "in-tree")
     assert shown["ours"] == shown["in-tree"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The lifetime of an open file of the verbs device: fork, passed descriptors, other users, cgroups, network namespaces, 32-bit callers and
-removal. ib_uverbs and t3_uverbs must behave alike except for the listed differences."""
+"""The lifetime of an open file of the verbs device: fork, passed descriptors, other users, cgroups, network namespaces,
+32-bit callers and removal. ib_uverbs and t3_uverbs must behave alike except for the listed differences."""
 
 import json
 import re
@@ -47,36 +47,55 @@ def test_D1_D13_files_in_other_processes(t3uverbs):
 
 def test_a_cgroup_limits_contexts_and_objects(t3uverbs):
     guest = t3uverbs.guests[0]
-    guest.check("""mkdir -p /tmp/cg && mount -t cgroup2 none /tmp/cg && echo +rdma > /tmp/cg/cgroup.subtree_control
-        mkdir /tmp/cg/few && echo 'cxgb3_0 hca_handle=2 hca_object=5' > /tmp/cg/few/rdma.max""")
+    guest.check(
+        """mkdir -p /tmp/cg && mount -t cgroup2 none /tmp/cg && echo +rdma > /tmp/cg/cgroup.subtree_control
+        mkdir /tmp/cg/few && echo 'cxgb3_0 hca_handle=2 hca_object=5' > /tmp/cg/few/rdma.max"""
+    )
     try:
         ours, in_tree = run_both(guest, f"sh -c 'echo $$ > /tmp/cg/few/cgroup.procs; exec {PROGRAM} DEVICE limits'")
         assert guest.check("cat /tmp/cg/few/rdma.current").strip() in ("", "cxgb3_0 hca_handle=0 hca_object=0")
     finally:
-        # The limits are lifted first: 6.1 keeps those of a removed cgroup and reads the freed cgroup when the device is unregistered.
-        guest.check("echo 'cxgb3_0 hca_handle=max hca_object=max' > /tmp/cg/few/rdma.max; rmdir /tmp/cg/few; umount /tmp/cg")
+        # The limits are lifted first: 6.1 keeps those of a removed cgroup and reads the freed cgroup when the device is
+        # unregistered.
+        guest.check(
+            "echo 'cxgb3_0 hca_handle=max hca_object=max' > /tmp/cg/few/rdma.max; rmdir /tmp/cg/few; umount /tmp/cg"
+        )
     assert differences(ours, in_tree) == {}
     assert ours["contexts"] == "2, then EAGAIN"
     assert ours["objects"] == "5, then EAGAIN"
-    assert (ours["one object destroyed"], ours["one object with a response that cannot be written"], ours["one object more"],
-            ours["one object above the limit"]) == ("ok", "EFAULT", "ok", "EAGAIN")
+    assert (
+        ours["one object destroyed"],
+        ours["one object with a response that cannot be written"],
+        ours["one object more"],
+        ours["one object above the limit"],
+    ) == ("ok", "EFAULT", "ok", "EAGAIN")
 
 
 def test_open_files_are_charged_to_the_openers_cgroup(t3uverbs):
-    """A process that opens the device without end reaches the limit of its memory cgroup, not of the machine's memory."""
+    """A process that opens the device without end reaches the limit of its memory cgroup, not of the machine's
+    memory."""
     guest = t3uverbs.guests[0]
     limit = 64 << 20
     group = "/tmp/cg/small"
-    guest.check(f"""mkdir -p /tmp/cg && mount -t cgroup2 none /tmp/cg && echo +memory > /tmp/cg/cgroup.subtree_control
-        mkdir {group} && echo {limit} > {group}/memory.max && echo 0 > {group}/memory.swap.max || true""")
+    guest.check(
+        f"""mkdir -p /tmp/cg && mount -t cgroup2 none /tmp/cg && echo +memory > /tmp/cg/cgroup.subtree_control
+        mkdir {group} && echo {limit} > {group}/memory.max && echo 0 > {group}/memory.swap.max || true"""
+    )
     try:
-        done = {device: guest.run(f"sh -c 'echo $$ > {group}/cgroup.procs; CGROUP={group} exec {PROGRAM} {device} opens'", 300)
-                for device in (OURS, IN_TREE)}
+        done = {
+            device: guest.run(
+                f"sh -c 'echo $$ > {group}/cgroup.procs; CGROUP={group} exec {PROGRAM} {device} opens'", 300
+            )
+            for device in (OURS, IN_TREE)
+        }
         # Processes outside the cgroup can still open it.
         guest.check(f"{PROGRAM} {OURS} open")
     finally:
         guest.check(f"rmdir {group}; umount /tmp/cg")
-    results_by = {device: {line["case"]: line["result"] for line in map(json.loads, d.stdout.splitlines())} for device, d in done.items()}
+    results_by = {
+        device: {line["case"]: line["result"] for line in map(json.loads, d.stdout.splitlines())}
+        for device, d in done.items()
+    }
     ours, in_tree = results_by[OURS], results_by[IN_TREE]
     # In-tree charges only the struct file and its descriptor; ours 256 bytes more, on 6.1.
     assert int(ours["bytes of each"]) >= int(in_tree["bytes of each"]) + 200, results_by
@@ -101,14 +120,19 @@ def test_network_namespaces(t3uverbs):
         for where, here, there in (("n", "EPERM", "ok"), ("first", "ok", "EPERM")):
             came_from = "" if where == "n" else "ip netns exec n "
             guest.check(f"{came_from}rdma dev set cxgb3_0 netns {where}")
-            guest.check("for try in $(seq 100); do [ -e /dev/infiniband/t3uverbs0 -a -e /dev/infiniband/uverbs0 ] && exit; sleep 0.1; done; exit 1")
+            guest.check(
+                "for try in $(seq 100); do [ -e /dev/infiniband/t3uverbs0 -a -e /dev/infiniband/uverbs0 ] && exit;"
+                " sleep 0.1; done; exit 1"
+            )
             for prefix, expected in (("", here), ("ip netns exec n ", there)):
                 ours, in_tree = run_both(guest, f"{prefix}{PROGRAM} DEVICE open")
                 assert ours == in_tree == {"open": expected}, (where, prefix)
         assert "cxgb3_0" in guest.check("ibv_devinfo")
     finally:
-        guest.check("""ip netns exec n rdma dev set cxgb3_0 netns first 2>/dev/null; ip netns del n; ip netns del first
-            for try in $(seq 100); do rdma system set netns shared && exit; sleep 0.1; done; exit 1""")
+        guest.check(
+            """ip netns exec n rdma dev set cxgb3_0 netns first 2>/dev/null; ip netns del n; ip netns del first
+            for try in $(seq 100); do rdma system set netns shared && exit; sleep 0.1; done; exit 1"""
+        )
 
 
 # Fields that differ from call to call in a list of resources.
@@ -119,7 +143,10 @@ def listed(guest, device):
     """What `rdma resource` shows of a program that has an object of each kind."""
     holder = guest.start(f"exec {PROGRAM} {device} hold")
     holder.expect("ready", 20)
-    shown = {kind: CHANGING.sub(r"\1 N", guest.check(f"rdma -d resource show {kind}")).splitlines() for kind in ("ctx", "pd", "cq", "qp", "mr")}
+    shown = {
+        kind: CHANGING.sub(r"\1 N", guest.check(f"rdma -d resource show {kind}")).splitlines()
+        for kind in ("ctx", "pd", "cq", "qp", "mr")
+    }
     shown["summary"] = guest.check("rdma resource show").splitlines()
     holder.kill()
     holder.wait(10)
@@ -143,7 +170,10 @@ def test_D14_renaming_a_device(t3uverbs):
         guest.check(f"rdma dev set {'cxgb3_0' if name == 'other_0' else 'other_0'} name {name}")
         assert guest.check("cat /sys/class/t3_verbs/t3uverbs0/ibdev").strip() == name
         assert name in guest.check("ibv_devices")
-        assert any(f"dev {name} " in line or f"{name}:" in line or name in line for line in guest.check("rdma resource show pd").splitlines())
+        assert any(
+            f"dev {name} " in line or f"{name}:" in line or name in line
+            for line in guest.check("rdma resource show pd").splitlines()
+        )
     holder.kill()
     holder.wait(10)
 
@@ -152,11 +182,18 @@ REMOVAL = {
     "event": "16 bytes, type 8",  # IB_EVENT_DEVICE_FATAL
     "blocked read of the channel": "EIO",
     "poll for completions": "ready 8",
-    "write": "EIO", "extended write": "EIO", "ioctl": "EIO", "invoke_write": "EIO",
-    "alloc_pd": "EIO", "create_comp_channel": "EIO", "mmap": "EIO",
+    "write": "EIO",
+    "extended write": "EIO",
+    "ioctl": "EIO",
+    "invoke_write": "EIO",
+    "alloc_pd": "EIO",
+    "create_comp_channel": "EIO",
+    "mmap": "EIO",
     "doorbell": "survived",
 }
-CXGB3_ITSELF = pytest.mark.allow_log(r"WARNING: .*__flush_work|t3_sge_stop", "cxgb3.ko stops work that it never started when it is unbound; its own")
+CXGB3_ITSELF = pytest.mark.allow_log(
+    r"WARNING: .*__flush_work|t3_sge_stop", "cxgb3.ko stops work that it never started when it is unbound; its own"
+)
 
 
 @pytest.fixture
@@ -172,7 +209,10 @@ def unbind(t3uverbs):
         for port in (0, 1):
             guest.check(f"ip addr add {stack.address(port, guest.number)}/24 dev eth{port}; ip link set eth{port} up")
         guest.check(stack.wait_carrier("eth0"), 60)
-        guest.check("for try in $(seq 100); do [ -e /dev/infiniband/t3uverbs0 -a -e /dev/infiniband/uverbs0 ] && exit; sleep 0.1; done; exit 1")
+        guest.check(
+            "for try in $(seq 100); do [ -e /dev/infiniband/t3uverbs0 -a -e /dev/infiniband/uverbs0 ] && exit; sleep"
+            " 0.1; done; exit 1"
+        )
         return result
 
     return both_ways

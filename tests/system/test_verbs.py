@@ -47,9 +47,13 @@ def test_a_bridge_and_a_macvlan_have_no_card(pair, kind):
     guest.push(HERE / "cm.py", "/tmp/cm.py", 0o755)
     port = guest.interfaces[1]
     try:
-        guest.check(f"""{UPPER[kind].format(port=port)} && ip addr add 10.0.9.1/24 dev upper && ip link set upper up &&
-            ip neigh add 10.0.9.2 lladdr 02:00:00:00:00:09 dev upper nud permanent""")
+        guest.check(
+            f"""{UPPER[kind].format(port=port)} && ip addr add 10.0.9.1/24 dev upper && ip link set upper up &&
+            ip neigh add 10.0.9.2 lladdr 02:00:00:00:00:09 dev upper nud permanent"""
+        )
         refused = guest.run("/tmp/cm.py connect 10.0.9.2 7500", 30)
-        assert refused.rc and any(error in refused.stdout for error in ("Cannot assign requested address", "ADDR_ERROR")), refused
+        assert refused.rc and any(
+            error in refused.stdout for error in ("Cannot assign requested address", "ADDR_ERROR")
+        ), refused
     finally:
         guest.check("ip link del upper")

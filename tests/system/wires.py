@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Captures of the wires during a test, checked with tshark.
 
-With --captures DIR every test is captured from start to end, unless it is marked `uncaptured`, in all running labs and in those that it
-creates. The captures are kept in DIR/TEST/LAB. Tests marked `wire` are captured also without that option, in build/captures, where only the captures of
-failed tests are kept. An error that wirecheck finds fails the test, unless it is marked allow_wire(pattern, why).
+With --captures DIR every test is captured from start to end, unless it is marked `uncaptured`, in all running labs and
+in those that it creates. The captures are kept in DIR/TEST/LAB. Tests marked `wire` are captured also without that
+option, in build/captures, where only the captures of failed tests are kept. An error that wirecheck finds fails the
+test, unless it is marked allow_wire(pattern, why).
 """
 
 import contextlib
@@ -50,13 +51,18 @@ class WireCapture:
 
 
 def add_options(group):
-    group.addoption("--captures", type=Path, metavar="DIR", help="capture the wires of every test there, and check them")
+    group.addoption(
+        "--captures", type=Path, metavar="DIR", help="capture the wires of every test there, and check them"
+    )
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "wire: the wires are captured and checked also without --captures")
     config.addinivalue_line("markers", "allow_wire(pattern, why): an error on a wire that this test provokes")
-    config.addinivalue_line("markers", "uncaptured: never captured, because the traffic is too much, or the capture's cost changes the result")
+    config.addinivalue_line(
+        "markers",
+        "uncaptured: never captured, because the traffic is too much, or the capture's cost changes the result",
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Uses a device through two dispatchers at once, without libibverbs, which would choose one: both.py DEVICE CLASS...
 
-Prints for each class, as JSON, the response to QUERY_DEVICE, and the number of PDs of the device while each class has created one.
+Prints for each class, as JSON, the response to QUERY_DEVICE, and the number of PDs of the device while each class has
+created one.
 """
 
 import ctypes
@@ -42,4 +43,11 @@ for name, fd in opened.items():
     send(fd, ALLOC_PD, 64)
     responses[name] = send(fd, QUERY_DEVICE, QUERY_DEVICE_LENGTH).hex()
 shown = subprocess.run(["rdma", "resource", "show", "pd"], capture_output=True, text=True, check=True).stdout
-print(json.dumps({"responses": responses, "pds": sum(f"pid {os.getpid()} " in line for line in shown.splitlines() if f"dev {device} " in line)}))
+print(
+    json.dumps(
+        {
+            "responses": responses,
+            "pds": sum(f"pid {os.getpid()} " in line for line in shown.splitlines() if f"dev {device} " in line),
+        }
+    )
+)

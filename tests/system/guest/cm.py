@@ -3,9 +3,9 @@
 """One end of an RDMA connection, for tests that stock programs cannot run: private data of any length, rejects, delays.
 Uses librdmacm through ctypes. Prints one JSON object per line: each event, and each failed call.
 
-    cm.py listen ADDRESS PORT [--space tcp|ib] [--timewait] [--reject | --notify END] [--data N] [--depths IRD,ORD] [--count N] [--wait SECONDS]
-    cm.py connect ADDRESS PORT [--space tcp|ib] [--timewait] [--data N] [--depths IRD,ORD] [--hold SECONDS | --watch | --times N] [--ports] [--own-qp]
-    cm.py bind ADDRESS PORT
+    cm.py listen ADDRESS PORT [--space tcp|ib] [--timewait] [--reject | --notify END] [--data N] [--depths IRD,ORD]
+    [--count N] [--wait SECONDS] cm.py connect ADDRESS PORT [--space tcp|ib] [--timewait] [--data N] [--depths IRD,ORD]
+    [--hold SECONDS | --watch | --times N] [--ports] [--own-qp] cm.py bind ADDRESS PORT
 """
 
 import argparse
@@ -17,8 +17,10 @@ import struct
 import sys
 import time
 
-EVENTS = ("ADDR_RESOLVED ADDR_ERROR ROUTE_RESOLVED ROUTE_ERROR CONNECT_REQUEST CONNECT_RESPONSE CONNECT_ERROR UNREACHABLE "
-          "REJECTED ESTABLISHED DISCONNECTED DEVICE_REMOVAL MULTICAST_JOIN MULTICAST_ERROR ADDR_CHANGE TIMEWAIT_EXIT").split()
+EVENTS = (
+    "ADDR_RESOLVED ADDR_ERROR ROUTE_RESOLVED ROUTE_ERROR CONNECT_REQUEST CONNECT_RESPONSE CONNECT_ERROR UNREACHABLE "
+    "REJECTED ESTABLISHED DISCONNECTED DEVICE_REMOVAL MULTICAST_JOIN MULTICAST_ERROR ADDR_CHANGE TIMEWAIT_EXIT"
+).split()
 SPACES = {"tcp": 0x0106, "ib": 0x013F}  # RDMA_PS_TCP, RDMA_PS_IB
 QPT_RC = 2
 COMM_EST = 4
@@ -29,22 +31,45 @@ rdma.rdma_get_src_port.restype = ctypes.c_uint16
 
 
 class ConnParam(ctypes.Structure):
-    _fields_ = [("private_data", ctypes.c_void_p), ("private_data_len", ctypes.c_uint8),
-                ("responder_resources", ctypes.c_uint8), ("initiator_depth", ctypes.c_uint8),
-                ("flow_control", ctypes.c_uint8), ("retry_count", ctypes.c_uint8), ("rnr_retry_count", ctypes.c_uint8),
-                ("srq", ctypes.c_uint8), ("qp_num", ctypes.c_uint32)]
+    _fields_ = [
+        ("private_data", ctypes.c_void_p),
+        ("private_data_len", ctypes.c_uint8),
+        ("responder_resources", ctypes.c_uint8),
+        ("initiator_depth", ctypes.c_uint8),
+        ("flow_control", ctypes.c_uint8),
+        ("retry_count", ctypes.c_uint8),
+        ("rnr_retry_count", ctypes.c_uint8),
+        ("srq", ctypes.c_uint8),
+        ("qp_num", ctypes.c_uint32),
+    ]
 
 
 class Event(ctypes.Structure):
-    _fields_ = [("id", ctypes.c_void_p), ("listen_id", ctypes.c_void_p), ("event", ctypes.c_int), ("status", ctypes.c_int),
-                ("conn", ConnParam), ("more", ctypes.c_uint8 * 64)]
+    _fields_ = [
+        ("id", ctypes.c_void_p),
+        ("listen_id", ctypes.c_void_p),
+        ("event", ctypes.c_int),
+        ("status", ctypes.c_int),
+        ("conn", ConnParam),
+        ("more", ctypes.c_uint8 * 64),
+    ]
 
 
 class QpInitAttr(ctypes.Structure):
-    _fields_ = [("context", ctypes.c_void_p), ("send_cq", ctypes.c_void_p), ("recv_cq", ctypes.c_void_p),
-                ("srq", ctypes.c_void_p), ("max_send_wr", ctypes.c_uint32), ("max_recv_wr", ctypes.c_uint32),
-                ("max_send_sge", ctypes.c_uint32), ("max_recv_sge", ctypes.c_uint32), ("max_inline", ctypes.c_uint32),
-                ("qp_type", ctypes.c_int), ("sq_sig_all", ctypes.c_int), ("more", ctypes.c_uint8 * 64)]
+    _fields_ = [
+        ("context", ctypes.c_void_p),
+        ("send_cq", ctypes.c_void_p),
+        ("recv_cq", ctypes.c_void_p),
+        ("srq", ctypes.c_void_p),
+        ("max_send_wr", ctypes.c_uint32),
+        ("max_recv_wr", ctypes.c_uint32),
+        ("max_send_sge", ctypes.c_uint32),
+        ("max_recv_sge", ctypes.c_uint32),
+        ("max_inline", ctypes.c_uint32),
+        ("qp_type", ctypes.c_int),
+        ("sq_sig_all", ctypes.c_int),
+        ("more", ctypes.c_uint8 * 64),
+    ]
 
 
 def report(**what):
@@ -86,7 +111,8 @@ def create_qp(cm_id):
 
 
 def notify(channel, cm_id, then):
-    """Reports data before the RTU. Then waits for ESTABLISHED, or ends the connection before any other thread of this CPU runs."""
+    """Reports data before the RTU. Then waits for ESTABLISHED, or ends the connection before any other thread of this
+    CPU runs."""
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
     call("rdma_notify", cm_id, COMM_EST)
     if then == "wait":
@@ -116,8 +142,14 @@ class Channel:
         name = EVENTS[event.event]
         length = event.conn.private_data_len if event.conn.private_data else 0
         data = ctypes.string_at(event.conn.private_data, length) if length else b""
-        report(event=name, status=event.status, length=length, intact=data == pattern(length),
-               responder_resources=event.conn.responder_resources, initiator_depth=event.conn.initiator_depth)
+        report(
+            event=name,
+            status=event.status,
+            length=length,
+            intact=data == pattern(length),
+            responder_resources=event.conn.responder_resources,
+            initiator_depth=event.conn.initiator_depth,
+        )
         cm_id = ctypes.c_void_p(event.id)
         call("rdma_ack_cm_event", pointer)
         return name, cm_id
@@ -242,24 +274,40 @@ def main():
         command.add_argument("address")
         command.add_argument("port", type=int)
         command.add_argument("--data", type=int, default=0, help="length of the private data")
-        command.add_argument("--depths", type=depths, default=(4, 4), help="reads that the peer, and that we may have outstanding")
+        command.add_argument(
+            "--depths", type=depths, default=(4, 4), help="reads that the peer, and that we may have outstanding"
+        )
         command.add_argument("--space", choices=SPACES, default="tcp", help="port space")
-        command.add_argument("--timewait", action="store_true", help="wait for TIMEWAIT_EXIT, which there is over RoCE, at the end of a connection")
+        command.add_argument(
+            "--timewait",
+            action="store_true",
+            help="wait for TIMEWAIT_EXIT, which there is over RoCE, at the end of a connection",
+        )
         command.set_defaults(function=function)
         if name == "listen":
             command.add_argument("--reject", action="store_true")
-            command.add_argument("--notify", choices=("wait", "disconnect", "destroy"),
-                                 help="accept without a QP, report data, and end the connection: once it is established, at once, or with the id")
+            command.add_argument(
+                "--notify",
+                choices=("wait", "disconnect", "destroy"),
+                help=(
+                    "accept without a QP, report data, and end the connection: once it is established, at once, or with"
+                    " the id"
+                ),
+            )
             command.add_argument("--count", type=int, default=1, help="connections to serve")
             command.add_argument("--wait", type=float, default=0, help="seconds between a request and the reply to it")
             command.add_argument("--backlog", type=int, default=8)
         if name == "connect":
-            command.add_argument("--watch", action="store_true", help="stay connected, and print all events until the process is killed")
+            command.add_argument(
+                "--watch", action="store_true", help="stay connected, and print all events until the process is killed"
+            )
             command.add_argument("--times", type=int, help="connections, which stay until they are ended")
             command.add_argument("--ports", action="store_true", help="print the source port")
             command.add_argument("--own-qp", action="store_true", help="have no QP, and do not establish")
             command.add_argument("--hold", type=float, default=0, help="seconds to stay connected")
-            command.add_argument("--destroy-at-once", action="store_true", help="do not wait for the end of the connection")
+            command.add_argument(
+                "--destroy-at-once", action="store_true", help="do not wait for the end of the connection"
+            )
     options = parser.parse_args()
     options.function(options)
 

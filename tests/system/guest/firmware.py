@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Writes a firmware image with only a version to a T3's flash, by cxgb3's own ioctl: firmware.py INTERFACE MAJOR.MINOR.MICRO."""
+"""Writes a firmware image with only a version to a T3's flash, by cxgb3's own ioctl: firmware.py INTERFACE
+MAJOR.MINOR.MICRO."""
 
 import ctypes
 import fcntl

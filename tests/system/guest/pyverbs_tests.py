@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Runs rdma-core's own Python tests, which Debian has in /usr/share/doc/rdma-core/tests, and prints the results as JSON:
+"""Runs rdma-core's own Python tests, which Debian has in /usr/share/doc/rdma-core/tests, and prints the results as
+JSON:
 
     pyverbs_tests.py alone FOLDER DEVICE          all tests of common verbs, as `run_tests.py --dev DEVICE` does
     pyverbs_tests.py passive FOLDER OWN PEER CASE  one case of test_rdmacm.py, its passive side
     pyverbs_tests.py active FOLDER OWN PEER CASE   the other side
 
-test_rdmacm.py starts both sides on one machine, with one address, and a T3 cannot connect to its own address. So the two sides run in two guests
-here, with rdma-core's classes for each. Its barrier and its queue become a TCP connection between the sides.
+test_rdmacm.py starts both sides on one machine, with one address, and a T3 cannot connect to its own address. So the
+two sides run in two guests here, with rdma-core's classes for each. Its barrier and its queue become a TCP connection
+between the sides.
 """
 
 import collections
@@ -47,15 +49,25 @@ def name(test):
 
 def alone(folder, device):
     from args_parser import parser
+
     sys.argv[1:] = ["--dev", device]
     parser.parse_args()
     suite = unittest.TestSuite()
     for file in sorted(os.listdir(folder)):
         if file.startswith("test_") and file.endswith(".py") and not file.startswith(OTHER):
-            suite.addTests(unittest.defaultTestLoader.loadTestsFromModule(importlib.import_module(f"tests.{file[:-3]}")))
+            suite.addTests(
+                unittest.defaultTestLoader.loadTestsFromModule(importlib.import_module(f"tests.{file[:-3]}"))
+            )
     result = unittest.TextTestRunner(stream=io.StringIO(), resultclass=Listed).run(suite)
-    print(json.dumps({"passed": result.passed, "skipped": {name(test): why for test, why in result.skipped},
-                      "failed": {name(test): trace for test, trace in result.failures + result.errors}}))
+    print(
+        json.dumps(
+            {
+                "passed": result.passed,
+                "skipped": {name(test): why for test, why in result.skipped},
+                "failed": {name(test): trace for test, trace in result.failures + result.errors},
+            }
+        )
+    )
 
 
 class Peer:
@@ -121,9 +133,10 @@ CASES = {
 
 
 def receive_first(player):
-    """The client's traffic over an external QP, as in rdmacm_utils.py. There it posts the receive for a reply when its Send has completed, which
-    may be too late without the receiver-not-ready message of InfiniBand."""
+    """The client's traffic over an external QP, as in rdmacm_utils.py. There it posts the receive for a reply when its
+    Send has completed, which may be too late without the receiver-not-ready message of InfiniBand."""
     from tests import rdmacm_utils
+
     resources = player.cm_res
     player.syncer.wait()
     for _ in range(resources.num_msgs):
@@ -136,6 +149,7 @@ def receive_first(player):
 
 def side(passive, own, peer, case):
     from tests import base_rdmacm, rdmacm_utils
+
     made = base_rdmacm.AddrInfo
 
     def between(src, dst):
@@ -144,6 +158,7 @@ def side(passive, own, peer, case):
 
     make = made
     if hasattr(made, "get_addrinfo"):  # of rdma-core 65, where the tests make it without an address
+
         class Resolved(made):
             def get_addrinfo(self, src=None, dst=None, *more, **options):
                 return super().get_addrinfo(*between(src, dst), *more, **options)
@@ -158,7 +173,9 @@ def side(passive, own, peer, case):
     connection, operation, options = CASES[case]
     line = Peer(passive, own, peer)
     remote = {"remote_op": operation} if operation else {}
-    player = getattr(rdmacm_utils, connection)(ip_addr=own, syncer=line, notifier=line, passive=passive, **remote, **options)
+    player = getattr(rdmacm_utils, connection)(
+        ip_addr=own, syncer=line, notifier=line, passive=passive, **remote, **options
+    )
     player._ext_qp_client_traffic = functools.partial(receive_first, player)
     player.establish_connection()
     if not options.get("reject_conn"):

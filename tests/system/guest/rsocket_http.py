@@ -3,8 +3,9 @@
 """Python's http.server and http.client over rsockets, with librspreload.so in LD_PRELOAD:
 rsocket_http.py serve ADDRESS PORT FOLDER; rsocket_http.py get ADDRESS PORT NAME FILE.
 
-librspreload of rdma-core before 65 replaces socket() with plain types and accept(), and leaves all others to TCP. Python opens sockets with
-SOCK_CLOEXEC and accepts with accept4(). So this opens and accepts as older programs do. All else is that of http.server and http.client.
+librspreload of rdma-core before 65 replaces socket() with plain types and accept(), and leaves all others to TCP.
+Python opens sockets with SOCK_CLOEXEC and accepts with accept4(). So this opens and accepts as older programs do. All
+else is that of http.server and http.client.
 """
 
 import ctypes
@@ -46,7 +47,9 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 def serve(address, port, folder):
-    Server((address, int(port)), functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)).serve_forever()
+    Server(
+        (address, int(port)), functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
+    ).serve_forever()
 
 
 def get(address, port, name, file):

@@ -5,8 +5,9 @@
     stream.py connect ADDRESS PORT HEX [--pause SECONDS | --reply BYTES] [--then HEX]
     stream.py listen ADDRESS PORT [HEX] [--connections N] [--refuse-first {reset,close}] [--hold [--keep-open]]
 
-connect sends the bytes, and then further ones after a pause or when so many bytes of a reply have come. listen accepts connections one
-after the other, reads the MPA request of each, replies with the bytes and closes it. Both print what each connection received and how it ended:
+connect sends the bytes, and then further ones after a pause or when so many bytes of a reply have come. listen accepts
+connections one after the other, reads the MPA request of each, replies with the bytes and closes it. Both print what
+each connection received and how it ended:
     {"end": "eof" | "eof, reset" | "reset" | "refused" | "timeout", "received": hex, "after": seconds}
 """
 
@@ -113,7 +114,9 @@ for name, function in (("connect", connect), ("listen", listen)):
         command.add_argument("--then", type=bytes.fromhex, default=b"")
     else:
         command.add_argument("--connections", type=int, default=1)
-        command.add_argument("--refuse-first", choices=("reset", "close"), help="how to end the first connection, without a reply")
+        command.add_argument(
+            "--refuse-first", choices=("reset", "close"), help="how to end the first connection, without a reply"
+        )
         command.add_argument("--hold", action="store_true", help="read on until the peer ends the connection")
         command.add_argument("--keep-open", action="store_true", help="and close only if the peer resets it")
 arguments = parser.parse_args()

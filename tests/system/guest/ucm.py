@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Uses the ABI of /dev/infiniband/rdma_cm without a library: every command, well formed and malformed. Prints a JSON object per
-command, so that two connection managers can be compared.
+"""Uses the ABI of /dev/infiniband/rdma_cm without a library: every command, well formed and malformed. Prints a JSON
+object per command, so that two connection managers can be compared.
 
-    ucm.py ADDRESS PEER [DEVICE]                    ADDRESS: of a local RDMA device; PEER: of a host that replies to ARP;
+    ucm.py ADDRESS PEER [DEVICE] ADDRESS: of a local RDMA device; PEER: of a host that replies to ARP;
                                                     DEVICE: of the manager, below /dev/infiniband
     ucm.py --places ADDRESS PEER INTERFACE [DEVICE] who may have which address. INTERFACE: the one with ADDRESS
 """
@@ -19,11 +19,16 @@ import subprocess
 import sys
 
 DEVICES = "/dev/infiniband"
-COMMANDS = ("CREATE_ID DESTROY_ID BIND_IP RESOLVE_IP RESOLVE_ROUTE QUERY_ROUTE CONNECT LISTEN ACCEPT REJECT DISCONNECT INIT_QP_ATTR "
-            "GET_EVENT GET_OPTION SET_OPTION NOTIFY JOIN_IP_MCAST LEAVE_MCAST MIGRATE_ID QUERY BIND RESOLVE_ADDR JOIN_MCAST").split()
+COMMANDS = (
+    "CREATE_ID DESTROY_ID BIND_IP RESOLVE_IP RESOLVE_ROUTE QUERY_ROUTE CONNECT LISTEN ACCEPT REJECT DISCONNECT"
+    " INIT_QP_ATTR GET_EVENT GET_OPTION SET_OPTION NOTIFY JOIN_IP_MCAST LEAVE_MCAST MIGRATE_ID QUERY BIND RESOLVE_ADDR"
+    " JOIN_MCAST"
+).split()
 NUMBER = {name: number for number, name in enumerate(COMMANDS)}
-EVENTS = ("ADDR_RESOLVED ADDR_ERROR ROUTE_RESOLVED ROUTE_ERROR CONNECT_REQUEST CONNECT_RESPONSE CONNECT_ERROR UNREACHABLE "
-          "REJECTED ESTABLISHED DISCONNECTED DEVICE_REMOVAL MULTICAST_JOIN MULTICAST_ERROR ADDR_CHANGE TIMEWAIT_EXIT").split()
+EVENTS = (
+    "ADDR_RESOLVED ADDR_ERROR ROUTE_RESOLVED ROUTE_ERROR CONNECT_REQUEST CONNECT_RESPONSE CONNECT_ERROR UNREACHABLE "
+    "REJECTED ESTABLISHED DISCONNECTED DEVICE_REMOVAL MULTICAST_JOIN MULTICAST_ERROR ADDR_CHANGE TIMEWAIT_EXIT"
+).split()
 TCP, UDP, IPOIB, IB = 0x0106, 0x0111, 0x0002, 0x013F
 AF_IB = 27
 response = ctypes.create_string_buffer(1024)
@@ -83,8 +88,11 @@ def bind(number, address, port=0):
 
 
 def resolve(number, address, timeout=2000, port=7000, src=None):
-    return struct.pack("=IIHHI", number, timeout, size_of(src) if src else 0, size_of(address), 0) + \
-        (storage(src) if src else bytes(128)) + storage(address, port)
+    return (
+        struct.pack("=IIHHI", number, timeout, size_of(src) if src else 0, size_of(address), 0)
+        + (storage(src) if src else bytes(128))
+        + storage(address, port)
+    )
 
 
 def conn_param(qpn=0, valid=1):
@@ -119,8 +127,12 @@ def open_device(name="rdma_cm"):
 
 def frames(fd):
     """Malformed headers."""
-    for name, raw in (("nothing", b""), ("half a header", bytes(4)), ("an unknown command", struct.pack("=IHH", 99, 0, 0)),
-                      ("a length above that of the write", struct.pack("=IHH", 0, 24, 4) + bytes(23))):
+    for name, raw in (
+        ("nothing", b""),
+        ("half a header", bytes(4)),
+        ("an unknown command", struct.pack("=IHH", 99, 0, 0)),
+        ("a length above that of the write", struct.pack("=IHH", 0, 24, 4) + bytes(23)),
+    ):
         try:
             os.write(fd, raw)
             report(name, 0)
@@ -212,7 +224,9 @@ def binds(fd, here):
     for left in sharers:
         destroy("destroy", fd, left)
     probe = create(fd, IB)
-    anything = (struct.pack("=HHI16x", AF_IB, 0, 0) + struct.pack("!QQQ", 0x0106 << 16, 0xffffffffffff0000, 0)).ljust(128, b"\0")
+    anything = (struct.pack("=HHI16x", AF_IB, 0, 0) + struct.pack("!QQQ", 0x0106 << 16, 0xFFFFFFFFFFFF0000, 0)).ljust(
+        128, b"\0"
+    )
     run("librdmacm's AF_IB probe", fd, "BIND", struct.pack("=IHH", probe, 48, 0) + anything)
     destroy("destroy", fd, probe)
     probe = create(fd, IB)
@@ -223,9 +237,20 @@ def binds(fd, here):
 
 def options(fd):
     number = create(fd)
-    for level, name, value in ((0, 0, b"\x10"), (0, 0, bytes(4)), (0, 1, bytes(4)), (0, 1, bytes(1)), (0, 2, bytes(4)),
-                               (0, 2, bytes(8)), (0, 3, b"\x05"), (0, 3, bytes(4)), (0, 9, bytes(4)), (7, 0, bytes(4)),
-                               (1, 9, bytes(8)), (1, 1, bytes(72))):
+    for level, name, value in (
+        (0, 0, b"\x10"),
+        (0, 0, bytes(4)),
+        (0, 1, bytes(4)),
+        (0, 1, bytes(1)),
+        (0, 2, bytes(4)),
+        (0, 2, bytes(8)),
+        (0, 3, b"\x05"),
+        (0, 3, bytes(4)),
+        (0, 9, bytes(4)),
+        (7, 0, bytes(4)),
+        (1, 9, bytes(8)),
+        (1, 1, bytes(72)),
+    ):
         run(f"option {level}.{name} of {len(value)} bytes", fd, "SET_OPTION", option(number, level, name, value))
     destroy("destroy", fd, number)
     number = create(fd, UDP)
@@ -250,13 +275,18 @@ def routes(fd, here, peer):
     run("invalid parameters", fd, "CONNECT", conn_param(valid=0) + struct.pack("=IIII", number, 0, 0, 0))
     for _ in range(2):
         # iWARP refuses it; RoCE sends the request, which the peer rejects.
-        if not run("an unknown QP", fd, "CONNECT", conn_param(0xbeef) + struct.pack("=IIII", number, 0, 0, 0)):
+        if not run("an unknown QP", fd, "CONNECT", conn_param(0xBEEF) + struct.pack("=IIII", number, 0, 0, 0)):
             event("its end", fd)
     for state in range(8):
         result = send(fd, "INIT_QP_ATTR", struct.pack("=QII", WHERE, number, state), 144)
         report(f"attributes for state {state}", result, response=response.raw[:144].hex())
     run("disconnect without a connection", fd, "DISCONNECT", struct.pack("=I", number))
-    run("accept without a request", fd, "ACCEPT", struct.pack("=Q", 7) + conn_param() + struct.pack("=IIII", number, 0, 0, 0))
+    run(
+        "accept without a request",
+        fd,
+        "ACCEPT",
+        struct.pack("=Q", 7) + conn_param() + struct.pack("=IIII", number, 0, 0, 0),
+    )
     run("multicast", fd, "JOIN_MCAST", struct.pack("=QQIHH", WHERE, 1, number, 16, 0) + storage("224.0.0.9"), 4)
     destroy("destroy", fd, number)
     number = create(fd)
@@ -358,14 +388,23 @@ def to(what, fd, address, src=None):
     result = send(fd, "RESOLVE_ADDR", resolve(number, address, 500, src=src))
     found = None if result else outcome(fd)
     route = named(send(fd, "RESOLVE_ROUTE", struct.pack("=II", number, 1000))) if found == "ADDR_RESOLVED 0" else None
-    report(f"to {what}", result, address=found, device=found_on(fd, number), route=outcome(fd) if route == "ok" else route)
+    report(
+        f"to {what}", result, address=found, device=found_on(fd, number), route=outcome(fd) if route == "ok" else route
+    )
     send(fd, "DESTROY_ID", struct.pack("=QII", WHERE, number, 0), 4)
 
 
 def loopback(fd, here):
-    for what, address in (("loopback", "127.0.0.1"), ("another address of loopback", "127.0.0.2"), ("loopback of IPv6", "::1"),
-                          ("the wildcard", "0.0.0.0"), ("the wildcard of IPv6", "::"), ("a mapped address", f"::ffff:{here}"), ("multicast", "224.0.0.9"),
-                          ("broadcast", "255.255.255.255")):
+    for what, address in (
+        ("loopback", "127.0.0.1"),
+        ("another address of loopback", "127.0.0.2"),
+        ("loopback of IPv6", "::1"),
+        ("the wildcard", "0.0.0.0"),
+        ("the wildcard of IPv6", "::"),
+        ("a mapped address", f"::ffff:{here}"),
+        ("multicast", "224.0.0.9"),
+        ("broadcast", "255.255.255.255"),
+    ):
         at(what, fd, address)
         to(what, fd, address)
     to("itself", fd, here)
@@ -381,8 +420,12 @@ def loopback(fd, here):
 def link_local(fd, interface):
     """Each link has its own link-local addresses: the scope is the interface."""
     own = shell(f"ip -o -6 addr show dev {interface} scope link").split()[3].partition("/")[0]
-    for what, address in (("a link-local address", f"{own}%{interface}"), ("a link-local address without scope", own),
-                          ("a link-local address of another link", f"{own}%lo"), ("an unused link-local address", f"fe80::1234%{interface}")):
+    for what, address in (
+        ("a link-local address", f"{own}%{interface}"),
+        ("a link-local address without scope", own),
+        ("a link-local address of another link", f"{own}%lo"),
+        ("an unused link-local address", f"fe80::1234%{interface}"),
+    ):
         at(what, fd, address)
         to(what, fd, address)
 
@@ -390,7 +433,10 @@ def link_local(fd, interface):
 def vlans(fd, interface):
     """Two VLANs have the MAC address of the port."""
     for number in (5, 6):
-        shell(f"ip link add v{number} link {interface} type vlan id {number}; ip addr add 10.77.{number}.1/24 dev v{number}; ip link set v{number} up")
+        shell(
+            f"ip link add v{number} link {interface} type vlan id {number}; ip addr add 10.77.{number}.1/24 dev"
+            f" v{number}; ip link set v{number} up"
+        )
         at(f"VLAN {number}", fd, f"10.77.{number}.1")
         to(f"an unused address in VLAN {number}", fd, f"10.77.{number}.9")
     to("one VLAN from another", fd, "10.77.6.1", "10.77.5.1")
@@ -399,8 +445,10 @@ def vlans(fd, interface):
 
 def elsewhere(fd, here, interface):
     """A dummy in another namespace, with the addresses of the port. Any user can make one in a namespace of its own."""
-    shell(f"""modprobe dummy; ip netns add elsewhere; ip -n elsewhere link set lo up; ip -n elsewhere link add same type dummy
-        ip -n elsewhere link set same address $(cat /sys/class/net/{interface}/address) up; ip -n elsewhere addr add {here}/24 dev same""")
+    shell(
+        f"""modprobe dummy; ip netns add elsewhere; ip -n elsewhere link set lo up; ip -n elsewhere link add same type dummy
+        ip -n elsewhere link set same address $(cat /sys/class/net/{interface}/address) up; ip -n elsewhere addr add {here}/24 dev same"""  # noqa: E501
+    )  # noqa: E501
     host = os.open("/proc/self/ns/net", os.O_RDONLY)
     there = os.open("/run/netns/elsewhere", os.O_RDONLY)
     libc = ctypes.CDLL(None)

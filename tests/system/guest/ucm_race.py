@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Threads that send random commands on the same ids to /dev/infiniband/rdma_cm concurrently. (Not processes: write() requires the
-credentials of the opener.)
+"""Threads that send random commands on the same ids to /dev/infiniband/rdma_cm concurrently. (Not processes: write()
+requires the credentials of the opener.)
 
-    ucm_race.py ADDRESS PEER COUNT NAME...    until COUNT commands of each of these names were accepted ("refused": refused); at most a
+    ucm_race.py ADDRESS PEER COUNT NAME... until COUNT commands of each of these names were accepted ("refused":
+    refused); at most a
                                               minute. Prints the number of each
 """
 
@@ -40,7 +41,9 @@ def run(fd, numbers, address, peer, goes_on, accepted, seed):
     while goes_on():
         possible = list(commands(rng.choice(numbers), address, peer))
         # A connection needs several commands in order, so those are chosen more often.
-        name, payload, out = rng.choice(possible + [one for one in possible if one[0] in ("RESOLVE_ADDR", "RESOLVE_ROUTE")])
+        name, payload, out = rng.choice(
+            possible + [one for one in possible if one[0] in ("RESOLVE_ADDR", "RESOLVE_ROUTE")]
+        )
         accepted[name if ucm.send(fd, name, payload, out) == 0 else "refused"] += 1
 
 
@@ -54,7 +57,10 @@ def main():
     def goes_on():
         return any(sum(accepted[name] for accepted in each) < count for name in names) and time.monotonic() < end
 
-    threads = [threading.Thread(target=run, args=(fd, numbers, address, peer, goes_on, each[seed], seed)) for seed in range(THREADS)]
+    threads = [
+        threading.Thread(target=run, args=(fd, numbers, address, peer, goes_on, each[seed], seed))
+        for seed in range(THREADS)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Runs commands in a guest for the lab; it is also the guest's process 1.
 
-One thread, one selector: the port to the host (virtio-serial, or a serial line of User Mode Linux), the pipes or the terminal of each command, the kernel
-log, and a wake-up pipe for SIGCHLD.
+One thread, one selector: the port to the host (virtio-serial, or a serial line of User Mode Linux), the pipes or the
+terminal of each command, the kernel log, and a wake-up pipe for SIGCHLD.
 """
 
 import contextlib
@@ -74,7 +74,7 @@ class Agent:
     def _flush(self) -> None:
         try:
             while self._outgoing:
-                del self._outgoing[:os.write(self._port, self._outgoing[:CHUNK])]
+                del self._outgoing[: os.write(self._port, self._outgoing[:CHUNK])]
         except BlockingIOError:
             pass
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._outgoing else 0)
@@ -120,7 +120,11 @@ class Agent:
             self._resize(master, *tty)
             path = os.ttyname(slave)
             # Opened by the new session's leader, it becomes the session's terminal.
-            actions = [(os.POSIX_SPAWN_OPEN, 0, path, os.O_RDWR, 0), (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
+            actions = [
+                (os.POSIX_SPAWN_OPEN, 0, path, os.O_RDWR, 0),
+                (os.POSIX_SPAWN_DUP2, 0, 1),
+                (os.POSIX_SPAWN_DUP2, 0, 2),
+            ]
             keep[master] = Kind.STDOUT
             stdin, close_after = os.dup(master), [slave]
         else:
@@ -131,8 +135,14 @@ class Agent:
             keep = {out: Kind.STDOUT, err: Kind.STDERR}
             close_after = [child_in, child_out, child_err]
         try:
-            pid = os.posix_spawnp(argv[0], argv, {**os.environ, **env}, file_actions=actions, setsid=True,
-                                  setsigdef=[signal.SIGPIPE, signal.SIGCHLD])
+            pid = os.posix_spawnp(
+                argv[0],
+                argv,
+                {**os.environ, **env},
+                file_actions=actions,
+                setsid=True,
+                setsigdef=[signal.SIGPIPE, signal.SIGCHLD],
+            )
         except OSError:
             for fd in (*keep, stdin):
                 os.close(fd)
@@ -178,7 +188,7 @@ class Agent:
         registered = command.stdin in self._selector.get_map()
         try:
             while command.pending:
-                del command.pending[:os.write(command.stdin, command.pending[:CHUNK])]
+                del command.pending[: os.write(command.stdin, command.pending[:CHUNK])]
         except BlockingIOError:
             if not registered:
                 self._selector.register(command.stdin, selectors.EVENT_WRITE, lambda: self._feed(command))
@@ -245,7 +255,8 @@ class Agent:
 
 
 def open_port() -> int:
-    """The descriptor of the port to the host: the serial line that the kernel's command line names, or a virtio port."""
+    """The descriptor of the port to the host: the serial line that the kernel's command line names, or a virtio
+    port."""
     with open("/proc/cmdline") as file:
         line = next((word.partition("=")[2] for word in file.read().split() if word.startswith("t3lab.line=")), "")
     port = os.open(line or virtio_port(), os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
@@ -263,7 +274,11 @@ def virtio_port() -> str:
 
 
 if __name__ == "__main__":
-    os.environ.update(PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/t3/bin", HOME="/root", TERM="xterm",
-                      LC_ALL="C.UTF-8")
+    os.environ.update(
+        PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/t3/bin",
+        HOME="/root",
+        TERM="xterm",
+        LC_ALL="C.UTF-8",
+    )
     os.chdir("/root")
     Agent(open_port()).run()

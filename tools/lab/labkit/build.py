@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Builds modules and programs for guests, with the compiler and the headers of their release, as DKMS and dpkg do there.
+"""Builds modules and programs for guests, with the compiler and the headers of their release, as DKMS and dpkg do
+there.
 
 The result is build/guest/SUITE, which guests see read-only as /t3:
     modules/*.ko    provider/*.so, *.driver    bin/*    log/*
-    kernels/NAME/modules/*.ko: the same for a kernel of the project (see kernel.py); guests that run it see them as /t3/modules
+    kernels/NAME/modules/*.ko: the same for a kernel of the project (see kernel.py); guests that run it see them as
+    /t3/modules
 """
 
 import contextlib
@@ -20,24 +22,27 @@ CMAKE_TARGETS = ("cxgb3_provider", "examples", "test_programs", "tools")
 
 
 def in_build_root(made: image.Image, script: str, log: Path) -> None:
-    """Runs a shell script in the image's build root; the tree is /src there, and the folder of the project's kernel /work."""
+    """Runs a shell script in the image's build root; the tree is /src there, and the folder of the project's kernel
+    /work."""
     buildroot.run_script(made.build_root, script, log, made.kernel.folder if made.kernel else None)
 
 
 @contextlib.contextmanager
 def alone(made: image.Image, what: str):
-    """Shows a step that builds for an image; other processes that build for it wait. Guests of these may use the products: what has not
-    changed is not written again."""
+    """Shows a step that builds for an image; other processes that build for it wait. Guests of these may use the
+    products: what has not changed is not written again."""
     made.products.mkdir(parents=True, exist_ok=True)
     with open(made.products / ".lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with progress.step(f"building {what} for {made.suite}{f', kernel {made.kernel.kind.name}' if made.kernel else ''}"):
+        with progress.step(
+            f"building {what} for {made.suite}{f', kernel {made.kernel.kind.name}' if made.kernel else ''}"
+        ):
             yield
 
 
 def sync(source: Path, target: Path, skip=lambda path: False) -> None:
-    """Copies changed files from source to target, so that make sees what changed. Files that only the target has are products and
-    stay, except for sources."""
+    """Copies changed files from source to target, so that make sees what changed. Files that only the target has are
+    products and stay, except for sources."""
     for path in sorted(source.rglob("*")):
         goal = target / path.relative_to(source)
         if skip(path) or path.is_dir():
@@ -46,13 +51,20 @@ def sync(source: Path, target: Path, skip=lambda path: False) -> None:
             goal.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, goal)
     for goal in target.rglob("*"):
-        if goal.suffix in (".c", ".h") and not goal.name.endswith(".mod.c") and not (source / goal.relative_to(target)).exists():
+        if (
+            goal.suffix in (".c", ".h")
+            and not goal.name.endswith(".mod.c")
+            and not (source / goal.relative_to(target)).exists()
+        ):
             goal.unlink()
 
 
 def built(path: Path) -> bool:
     """Whether a file is a product of Kbuild."""
-    return path.name.endswith((".o", ".ko", ".mod", ".mod.c", ".cmd")) or path.name in ("modules.order", "Module.symvers")
+    return path.name.endswith((".o", ".ko", ".mod", ".mod.c", ".cmd")) or path.name in (
+        "modules.order",
+        "Module.symvers",
+    )
 
 
 def modules_folder(made: image.Image) -> Path:
@@ -70,19 +82,23 @@ def _headers(made: image.Image) -> str:
 
 
 def _kbuild(made: image.Image, source: str, target: str, more: str = "") -> None:
-    """Builds the modules of a folder of the tree, with all sources that they may include beside them. more: arguments for make."""
+    """Builds the modules of a folder of the tree, with all sources that they may include beside them. more: arguments
+    for make."""
     out = modules_folder(made)
     for part in ("include", "kernel", "tests/kunit", "tests/modules", "tests/tables"):
         if (paths.REPO / part).is_dir():
             sync(paths.REPO / part, out / "src" / part, built)
     if made.kernel:
         more = f"{made.kernel.kind.make} {more}"
-    in_build_root(made, f"""
+    in_build_root(
+        made,
+        f"""
         cd /src/{out.relative_to(paths.REPO)}
         make -C {_headers(made)} M=$PWD/src/{source} -j{os.cpu_count()} {more} modules
         mkdir -p {target}
         find src/{source} -name '*.ko' -exec cp -pu {{}} {target}/ \\;""",
-                  out / f"log/{target}.log")
+        out / f"log/{target}.log",
+    )
 
 
 def modules(made: image.Image) -> None:
@@ -98,7 +114,8 @@ def kunit(suite: str, kernel_name: str | None) -> Path:
 
 
 def test_modules(suite: str, kernel_name: str | None = None) -> None:
-    """Builds the modules of tests/modules, which use the exports of ours, into the folder of modules for guests. Ours must be built."""
+    """Builds the modules of tests/modules, which use the exports of ours, into the folder of modules for guests. Ours
+    must be built."""
     made = image.get(suite, kernel_name)
     with alone(made, "modules of tests"):
         _kbuild(made, "tests/modules", "modules", "KBUILD_EXTRA_SYMBOLS=$PWD/src/kernel/Module.symvers")
@@ -109,8 +126,8 @@ WITH_RACE_POINTS = "KCFLAGS=-DT3_RACE_POINTS"
 
 
 def races(suite: str, kernel_name: str | None = None) -> Path:
-    """The product's modules with the points of kernel/include/t3_race_point.h, and the module that holds threads there; returns their
-    folder."""
+    """The product's modules with the points of kernel/include/t3_race_point.h, and the module that holds threads there;
+    returns their folder."""
     made = image.get(suite, kernel_name)
     out = modules_folder(made)
     more = made.kernel.kind.make if made.kernel else ""
@@ -118,18 +135,29 @@ def races(suite: str, kernel_name: str | None = None) -> Path:
         for part in ("include", "kernel", "tests/modules/races"):
             sync(paths.REPO / part, out / "races/src" / part, built)
         (out / "races/src/Kbuild").write_text("obj-m := tests/modules/races/ kernel/\n")
-        in_build_root(made, f"""
+        in_build_root(
+            made,
+            f"""
             cd /src/{out.relative_to(paths.REPO)}/races
             make -C {_headers(made)} M=$PWD/src -j{os.cpu_count()} {more} {WITH_RACE_POINTS} modules
-            find src -name '*.ko' -exec cp -pu {{}} . \\;""", out / "log/races.log")
+            find src -name '*.ko' -exec cp -pu {{}} . \\;""",
+            out / "log/races.log",
+        )
     return out / "races"
 
 
 def programs(made: image.Image, goal: Path) -> None:
     """Builds provider and programs into provider/ and bin/."""
-    cmake = paths.guest_build(arch.image_name(made.suite, made.arch.same_programs) if made.arch.same_programs else made.suite) / "cmake"
+    cmake = (
+        paths.guest_build(
+            arch.image_name(made.suite, made.arch.same_programs) if made.arch.same_programs else made.suite
+        )
+        / "cmake"
+    )
     toolchain = f"--toolchain /src/tools/lab/guest/{made.arch.triplet}.cmake" if made.arch.cross else ""
-    in_build_root(made, f"""
+    in_build_root(
+        made,
+        f"""
         cd /src
         out=build/guest/{made.suite}
         cmake={cmake.relative_to(paths.REPO)}
@@ -145,7 +173,9 @@ def programs(made: image.Image, goal: Path) -> None:
         cp -pu userspace/aix/ofed-env $out/bin/
         find $cmake/examples $cmake/tests/programs $cmake/tools \\
             -name CMakeFiles -prune -o -type f -executable -exec cp -pu {{}} $out/bin/ \\; 2>/dev/null || true
-        """, goal / "log/programs.log")
+        """,
+        goal / "log/programs.log",
+    )
 
 
 def everything(suite: str = "bookworm", kernel_name: str | None = None) -> Path:

@@ -6,13 +6,14 @@ import subprocess
 
 
 def unpack(image: bytes) -> bytes:
-    """The vmlinux inside a bzImage; its offset is in the header of the x86 boot protocol. Raises ValueError for another file."""
+    """The vmlinux inside a bzImage; its offset is in the header of the x86 boot protocol. Raises ValueError for another
+    file."""
     if image[0x202:0x206] != b"HdrS":
         raise ValueError("not a bzImage")
     setup_sectors = image[0x1F1] or 4
-    offset, length = (int.from_bytes(image[at:at + 4], "little") for at in (0x248, 0x24C))
+    offset, length = (int.from_bytes(image[at : at + 4], "little") for at in (0x248, 0x24C))
     start = (setup_sectors + 1) * 512 + offset
-    payload = image[start:start + length - 4]  # its last word is the unpacked size
+    payload = image[start : start + length - 4]  # its last word is the unpacked size
     if payload.startswith(b"\xfd7zXZ\0"):
         return lzma.decompress(payload)
     if payload.startswith(b"\x28\xb5\x2f\xfd"):

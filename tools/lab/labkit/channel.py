@@ -92,7 +92,9 @@ class Command:
         """Its result; kills it and raises CommandTimeout after the timeout."""
         if not self._wait(lambda: self.rc is not None, timeout):
             self.kill()
-            raise CommandTimeout(f"{self.name}: not done after {timeout * self._channel.pace:g} s; its output:\n{self.output[-2000:]}")
+            raise CommandTimeout(
+                f"{self.name}: not done after {timeout * self._channel.pace:g} s; its output:\n{self.output[-2000:]}"
+            )
         return Result(self.rc, self.stdout, self.stderr)
 
     def ended(self, seconds: float) -> int | None:
@@ -115,7 +117,7 @@ class Command:
 
     def write(self, data: bytes) -> None:
         for at in range(0, len(data), CHUNK):
-            self._channel.send(self._number, Kind.STDIN, data[at:at + CHUNK])
+            self._channel.send(self._number, Kind.STDIN, data[at : at + CHUNK])
 
     def end_input(self) -> None:
         self._channel.send(self._number, Kind.STDIN)
@@ -133,10 +135,12 @@ class Command:
 
 
 class Channel:
-    """All commands of one guest, over one socket. Frames of channels that another process uses (see control.py) are forwarded
-    to it."""
+    """All commands of one guest, over one socket. Frames of channels that another process uses (see control.py) are
+    forwarded to it."""
 
-    def __init__(self, name: str, on_kernel_log: Callable[[str], None], end_report: Callable[[], str], pace: float = 1.0):
+    def __init__(
+        self, name: str, on_kernel_log: Callable[[str], None], end_report: Callable[[], str], pace: float = 1.0
+    ):
         self.name = name
         self.hello: dict | None = None
         self.pace = pace  # deadlines of commands grow with it
@@ -171,8 +175,9 @@ class Channel:
             self._state.wait_for(lambda: self.hello is not None or self._lost, timeout)
             return self.hello is not None and not self._lost
 
-    def start(self, command: str | Sequence[str], tty: tuple[int, int] | None = None,
-              env: dict[str, str] | None = None) -> Command:
+    def start(
+        self, command: str | Sequence[str], tty: tuple[int, int] | None = None, env: dict[str, str] | None = None
+    ) -> Command:
         argv = to_argv(command)
         with self._state:
             number = self._new_number()

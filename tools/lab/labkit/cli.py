@@ -51,7 +51,9 @@ def guest_number(text: str) -> int:
 def lab_name(text: str) -> str:
     """The name of a folder, and part of the paths of sockets, which must be short."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{,31}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a name of a lab (up to 32 letters, digits, '-', '_' and '.')")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a name of a lab (up to 32 letters, digits, '-', '_' and '.')"
+        )
     return text
 
 
@@ -103,11 +105,26 @@ def _suites(options) -> list[str]:
 
 def _lab(options, name: str) -> Lab:
     suites = _suites(options)
-    lab = Lab(options.guests, options.cards, suite=suites, kernel=options.kernel, wires=options.wire,
-              capture=options.capture or False, record=options.record, load=options.load, name=name,
-              sim_options=[word for one in options.guess for word in ("--guess", one)],
-              machine=Machine(memory=options.memory, cpus=options.cpus, kvm=options.kvm, packages=tuple(options.package),
-                              arguments=options.append, iommu=options.iommu))
+    lab = Lab(
+        options.guests,
+        options.cards,
+        suite=suites,
+        kernel=options.kernel,
+        wires=options.wire,
+        capture=options.capture or False,
+        record=options.record,
+        load=options.load,
+        name=name,
+        sim_options=[word for one in options.guess for word in ("--guess", one)],
+        machine=Machine(
+            memory=options.memory,
+            cpus=options.cpus,
+            kvm=options.kvm,
+            packages=tuple(options.package),
+            arguments=options.append,
+            iommu=options.iommu,
+        ),
+    )
     if stack.level(options.load).rdma and options.cards:
         for suite in dict.fromkeys(suites):
             build.everything(suite, options.kernel)
@@ -121,8 +138,13 @@ def up(options) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: ended.set())
     with _lab(options, options.lab or control.DEFAULT_NAME) as lab:
-        print(f"lab {lab.name} is up: {', '.join(guest.name for guest in lab.guests)}. A shell: {PROGRAM} shell 0. "
-              f"Logs: {lab.artifacts}. Ctrl-C or `{PROGRAM} down` ends it.", flush=True)
+        print(
+            (
+                f"lab {lab.name} is up: {', '.join(guest.name for guest in lab.guests)}. A shell: {PROGRAM} shell 0. "
+                f"Logs: {lab.artifacts}. Ctrl-C or `{PROGRAM} down` ends it."
+            ),
+            flush=True,
+        )
         with contextlib.suppress(KeyboardInterrupt):
             while lab.healthy and not ended.wait(1.0):
                 pass
@@ -209,7 +231,11 @@ def check_wire(options) -> int:
 def show_cache(options) -> int:
     if options.action == "clean":
         images = {cache.key(f"image-{s}", image.recipe(s)): s for s in image.NAMES}
-        current = {*(cache.key("qemu", qemu.recipe(machine)) for machine in arch.ARCHITECTURES.values()), *images, *kernel.keys()}
+        current = {
+            *(cache.key("qemu", qemu.recipe(machine)) for machine in arch.ARCHITECTURES.values()),
+            *images,
+            *kernel.keys(),
+        }
         for name in images.keys() & {item.name for item in cache.entries()}:
             made = image.get(images[name])
             current.add(cache.key(f"siw-{made.suite}", siw.recipe(made)))
@@ -236,31 +262,91 @@ def parser() -> Parser:
             sub.add_argument("--lab", type=lab_name, metavar="NAME", help="which lab (default: the only one, or 'lab')")
         if sized or name in ("image", "build"):
             sub.add_argument("--suite", choices=image.SUITES, help="Debian release of the guests (default: bookworm)")
-            sub.add_argument("--arch", choices=arch.ARCHITECTURES, action="append",
-                             help="architecture of the guests (default: amd64); given several times: of guest 0, 1, ...; those of arm64 are of trixie")
-            sub.add_argument("--kernel", choices=kernel.KINDS, help="a kernel that the project builds, instead of Debian's")
+            sub.add_argument(
+                "--arch",
+                choices=arch.ARCHITECTURES,
+                action="append",
+                help=(
+                    "architecture of the guests (default: amd64); given several times: of guest 0, 1, ...; those of"
+                    " arm64 are of trixie"
+                ),
+            )
+            sub.add_argument(
+                "--kernel", choices=kernel.KINDS, help="a kernel that the project builds, instead of Debian's"
+            )
         if sized:
-            sub.add_argument("--guests", type=number("count of guests", 1, MAX_GUESTS), default=2, metavar="N", help="default: 2")
-            sub.add_argument("--cards", type=number("count of cards", 0, MAX_CARDS), default=1, metavar="N", help="T3 cards per guest (default: 1)")
+            sub.add_argument(
+                "--guests", type=number("count of guests", 1, MAX_GUESTS), default=2, metavar="N", help="default: 2"
+            )
+            sub.add_argument(
+                "--cards",
+                type=number("count of cards", 0, MAX_CARDS),
+                default=1,
+                metavar="N",
+                help="T3 cards per guest (default: 1)",
+            )
             sub.add_argument("--load", choices=stack.LEVELS, default="rdma", help="how much of the stack to load")
-            sub.add_argument("--wire", type=wire, action="append", metavar="NAME=END,END",
-                             help="wires instead of port to port; an end is cN.P (port of a card) or nG, a virtio-net NIC with siw in guest G")
+            sub.add_argument(
+                "--wire",
+                type=wire,
+                action="append",
+                metavar="NAME=END,END",
+                help=(
+                    "wires instead of port to port; an end is cN.P (port of a card) or nG, a virtio-net NIC with siw in"
+                    " guest G"
+                ),
+            )
             sub.add_argument("--capture", type=new_folder, metavar="FOLDER", help="capture all wires there")
-            sub.add_argument("--record", type=Path, metavar="FILE", help="record the cards' events there, for `t3sim trace`")
-            sub.add_argument("--guess", type=guess, action="append", default=[], metavar="Gn=other",
-                             help="all cards give the other answer to this open question; `t3sim --guess list` shows the questions that have one")
-            sub.add_argument("--memory", type=number("memory in MiB", 256, 1 << 20), default=512, metavar="MIB", help="of a guest (default: 512)")
-            sub.add_argument("--cpus", type=number("count of CPUs", 1, 64), default=1, metavar="N", help="of a guest (default: 1)")
-            sub.add_argument("--package", type=package_name, action="append", default=[], metavar="NAME",
-                             help="a Debian package that guests have beside the image's; may be given several times")
-            sub.add_argument("--append", default="", metavar="ARGUMENTS", help="further arguments of the guests' kernels")
-            sub.add_argument("--iommu", action="store_true", help="an IOMMU between the cards and the memory of their guests")
+            sub.add_argument(
+                "--record", type=Path, metavar="FILE", help="record the cards' events there, for `t3sim trace`"
+            )
+            sub.add_argument(
+                "--guess",
+                type=guess,
+                action="append",
+                default=[],
+                metavar="Gn=other",
+                help=(
+                    "all cards give the other answer to this open question; `t3sim --guess list` shows the questions"
+                    " that have one"
+                ),
+            )
+            sub.add_argument(
+                "--memory",
+                type=number("memory in MiB", 256, 1 << 20),
+                default=512,
+                metavar="MIB",
+                help="of a guest (default: 512)",
+            )
+            sub.add_argument(
+                "--cpus", type=number("count of CPUs", 1, 64), default=1, metavar="N", help="of a guest (default: 1)"
+            )
+            sub.add_argument(
+                "--package",
+                type=package_name,
+                action="append",
+                default=[],
+                metavar="NAME",
+                help="a Debian package that guests have beside the image's; may be given several times",
+            )
+            sub.add_argument(
+                "--append", default="", metavar="ARGUMENTS", help="further arguments of the guests' kernels"
+            )
+            sub.add_argument(
+                "--iommu", action="store_true", help="an IOMMU between the cards and the memory of their guests"
+            )
             sub.add_argument("--kvm", action="store_true", help="use /dev/kvm (default: emulation)")
         return sub
 
     command("up", up, "start a lab and keep it until Ctrl-C or `t3lab down`", sized=True)
     sub = command("run", run, "start a lab, run a command in guest 0, end the lab", sized=True)
-    sub.add_argument("--timeout", type=number("time in seconds", 1, 86400), default=300, metavar="S", help="for the command (default: 300)")
+    sub.add_argument(
+        "--timeout",
+        type=number("time in seconds", 1, 86400),
+        default=300,
+        metavar="S",
+        help="for the command (default: 300)",
+    )
     sub.add_argument("command", nargs="+", metavar="CMD")
     sub = command("shell", shell, "open a shell in a guest of a running lab; Ctrl-] leaves it")
     sub.add_argument("guest", type=guest_number, metavar="GUEST")
@@ -268,14 +354,23 @@ def parser() -> Parser:
     sub.add_argument("guest", type=guest_number, metavar="GUEST")
     sub.add_argument("command", nargs=argparse.REMAINDER, metavar="CMD")
     sub = command("logs", logs, "show the logs of a lab, running or ended")
-    sub.add_argument("--lines", type=number("count of lines", 1, 1000000), default=40, metavar="N", help="of each log (default: 40)")
+    sub.add_argument(
+        "--lines", type=number("count of lines", 1, 1000000), default=40, metavar="N", help="of each log (default: 40)"
+    )
     command("down", down, "end a running lab")
     command("image", make_image, "make the guest image, if it is not cached")
     command("build", make_build, "build modules, provider and programs for guests")
-    sub = command("check-wire", check_wire, "check the iWARP traffic in captures with tshark: framing, CRC, order, TERMINATEs")
+    sub = command(
+        "check-wire", check_wire, "check the iWARP traffic in captures with tshark: framing, CRC, order, TERMINATEs"
+    )
     sub.add_argument("captures", nargs="+", type=Path, metavar="FILE")
-    sub.add_argument("--connections", type=number("count of connections", 0, 1 << 20), default=1, metavar="N",
-                     help="minimum number of RDMA connections in each (default: 1)")
+    sub.add_argument(
+        "--connections",
+        type=number("count of connections", 0, 1 << 20),
+        default=1,
+        metavar="N",
+        help="minimum number of RDMA connections in each (default: 1)",
+    )
     sub = command("cache", show_cache, "list the cache, or clean it")
     sub.add_argument("action", nargs="?", choices=("list", "clean"), default="list")
     sub.add_argument("--all", action="store_true", help="clean: also entries in use")

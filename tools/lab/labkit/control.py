@@ -60,8 +60,17 @@ class Server:
                     if channel is None:
                         guest = frame.json()["guest"]
                         if not 0 <= guest < len(self._lab.guests):
-                            client.sendall(pack(1, Kind.FAILED, {"why": f"there is no guest {guest}; this lab has "
-                                                                        f"0 to {len(self._lab.guests) - 1}"}))
+                            client.sendall(
+                                pack(
+                                    1,
+                                    Kind.FAILED,
+                                    {
+                                        "why": (
+                                            f"there is no guest {guest}; this lab has 0 to {len(self._lab.guests) - 1}"
+                                        )
+                                    },
+                                )
+                            )
                             return
                         channel = self._lab.guests[guest].channel
                         number = channel.open(None, forward)
@@ -102,7 +111,9 @@ def find(name: str | None) -> dict:
     if name or len(labs) > 1 and any(lab["name"] == DEFAULT_NAME for lab in labs):
         labs = [lab for lab in labs if lab["name"] == (name or DEFAULT_NAME)]
     if not labs:
-        raise UsageError(f"no lab {'called ' + name if name else ''} is running (t3lab up starts one)".replace("  ", " "))
+        raise UsageError(
+            f"no lab {'called ' + name if name else ''} is running (t3lab up starts one)".replace("  ", " ")
+        )
     if len(labs) > 1:
         raise UsageError(f"several labs run ({', '.join(lab['name'] for lab in labs)}); choose with --lab")
     return labs[0]

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Runs programs of another architecture on the host, by qemu-user, so that apt and DKMS work in a root of that architecture.
+"""Runs programs of another architecture on the host, by qemu-user, so that apt and DKMS work in a root of that
+architecture.
 
-The kernel starts the emulator for each such program, whichever program executes it (binfmt_misc). Since Linux 6.7 a user namespace has its own list of
-emulators, so the host's list does not change. On an older kernel the host must have the emulator in its list (package qemu-user-binfmt, or qemu-user-static).
+The kernel starts the emulator for each such program, whichever program executes it (binfmt_misc). Since Linux 6.7 a
+user namespace has its own list of emulators, so the host's list does not change. On an older kernel the host must have
+the emulator in its list (package qemu-user-binfmt, or qemu-user-static).
 """
 
 import os
@@ -42,7 +44,7 @@ def _name(target: Arch) -> str:
 def _fetch(folder: Path, target: Arch) -> None:
     paths.need_space(paths.cache(), SPACE, "fetching an emulator")
     with progress.step(f"downloading {_name(target)} of {SUITE}"):
-        package, = apt.download(folder, [SUITE], "qemu-user", dependencies=False)
+        (package,) = apt.download(folder, [SUITE], "qemu-user", dependencies=False)
         run(["dpkg-deb", "-x", package, folder / "root"])
     shutil.copy2(folder / "root/usr/bin" / _name(target), folder)
     shutil.rmtree(folder / "debs")
@@ -59,7 +61,8 @@ def _registered(target: Arch) -> bool:
 
 
 def _entry(target: Arch, emulator: Path) -> str:
-    """A 64-bit little-endian program of the architecture, for any system; flags: keep argv[0], and open the emulator now."""
+    """A 64-bit little-endian program of the architecture, for any system; flags: keep argv[0], and open the emulator
+    now."""
     machine = f"\\x{target.elf_machine & 0xff:02x}\\x{target.elf_machine >> 8:02x}"
     magic = r"\x7fELF\x02\x01\x01" + r"\x00" * 9 + r"\x02\x00" + machine
     mask = r"\xff" * 7 + r"\x00" + r"\xff" * 8 + r"\xfe\xff" + r"\xff\xff"
@@ -67,12 +70,20 @@ def _entry(target: Arch, emulator: Path) -> str:
 
 
 def popen(command: Sequence[str | os.PathLike], target: Arch, **options) -> subprocess.Popen:
-    """Starts a program whose processes can execute those of the target, if the host's cannot. Its standard input is empty."""
+    """Starts a program whose processes can execute those of the target, if the host's cannot. Its standard input is
+    empty."""
     if not target.cross or _registered(target):
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
-    folder = cache.entry("qemu-user", {"mirror": mirror.debian(), "suite": SUITE, "program": _name(target)}, lambda path: _fetch(path, target))
-    process = subprocess.Popen(["unshare", "--user", "--mount", "sh", "-c", SETUP, "sh", _entry(target, folder / _name(target)), *command],
-                               stdin=subprocess.PIPE, **options)
+    folder = cache.entry(
+        "qemu-user",
+        {"mirror": mirror.debian(), "suite": SUITE, "program": _name(target)},
+        lambda path: _fetch(path, target),
+    )
+    process = subprocess.Popen(
+        ["unshare", "--user", "--mount", "sh", "-c", SETUP, "sh", _entry(target, folder / _name(target)), *command],
+        stdin=subprocess.PIPE,
+        **options,
+    )
     try:
         _give_ids(process)
     except OSError as error:

@@ -63,6 +63,6 @@ class Decoder:
             end = _HEAD.size + length
             if len(self._buffer) < end:
                 return
-            payload = bytes(self._buffer[_HEAD.size:end])
+            payload = bytes(self._buffer[_HEAD.size : end])
             del self._buffer[:end]
             yield Frame(channel, Kind(kind), payload)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Points that no source settles (docs/hw/open-questions.md), as the model and t3-probe have them; read from their sources, since a
-test needs the names before anything is built."""
+"""Points that no source settles (docs/hw/open-questions.md), as the model and t3-probe have them; read from their
+sources, since a test needs the names before anything is built."""
 
 import re
 

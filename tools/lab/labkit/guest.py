@@ -19,11 +19,16 @@ from .process import Child, tail
 
 BOOT_DEADLINE = 90.0  # several times as long with UEFI, and with an init of the guest's own
 QEMU_DEADLINE = 30.0  # until its sockets exist
-UML_ARGUMENTS = "console=tty0 loglevel=5 panic=-1 oops=panic random.trust_cpu=on sysctl.kernel.hung_task_timeout_secs=45 watchdog_thresh=30"
-KERNEL_ARGUMENTS = ("loglevel=5 panic=-1 oops=panic mitigations=off nokaslr "
-                    "cryptomgr.notests random.trust_cpu=on "
-                    # A hung task is reported within a test's deadline; a slow host alone does not count as a stuck CPU.
-                    "sysctl.kernel.hung_task_timeout_secs=45 watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=90")
+UML_ARGUMENTS = (
+    "console=tty0 loglevel=5 panic=-1 oops=panic random.trust_cpu=on sysctl.kernel.hung_task_timeout_secs=45"
+    " watchdog_thresh=30"
+)
+KERNEL_ARGUMENTS = (
+    "loglevel=5 panic=-1 oops=panic mitigations=off nokaslr "
+    "cryptomgr.notests random.trust_cpu=on "
+    # A hung task is reported within a test's deadline; a slow host alone does not count as a stuck CPU.
+    "sysctl.kernel.hung_task_timeout_secs=45 watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=90"
+)
 
 
 class Firmware(NamedTuple):
@@ -61,8 +66,17 @@ class Nic(NamedTuple):
 class Guest:
     """A guest of a lab. Commands run as root in it; any number at a time."""
 
-    def __init__(self, number: int, image: Image, machine: Machine, sockets: Path, artifacts: Path, share: Path,
-                 cards: Sequence[Path], nics: Sequence[Nic] = ()):
+    def __init__(
+        self,
+        number: int,
+        image: Image,
+        machine: Machine,
+        sockets: Path,
+        artifacts: Path,
+        share: Path,
+        cards: Sequence[Path],
+        nics: Sequence[Nic] = (),
+    ):
         self.number = number
         self.name = f"g{number}"
         self.image = image
@@ -106,8 +120,19 @@ class Guest:
         with agents:
             # The processes of the guest's programs end with the namespace, in any case.
             user = [] if os.getuid() == 0 else ["--user", "--map-root-user"]
-            command = ["unshare", *user, "--pid", "--kill-child=KILL", "--fork", "--", self.image.kernel_file, *self._uml_arguments(agents.fileno())]
-            self._qemu = Child(f"kernel of {self.name}", [str(word) for word in command], self.console, descriptors=[agents.fileno()])
+            command = [
+                "unshare",
+                *user,
+                "--pid",
+                "--kill-child=KILL",
+                "--fork",
+                "--",
+                self.image.kernel_file,
+                *self._uml_arguments(agents.fileno()),
+            ]
+            self._qemu = Child(
+                f"kernel of {self.name}", [str(word) for word in command], self.console, descriptors=[agents.fileno()]
+            )
         self.channel.use(ours)
 
     def _new_channel(self) -> Channel:
@@ -161,8 +186,9 @@ class Guest:
         """Starts a command; its standard input stays open for write()."""
         return self.channel.start(command, env=env)
 
-    def run(self, command: str | Sequence[str], timeout: float = 30.0, stdin: bytes = b"",
-            env: dict[str, str] | None = None) -> Result:
+    def run(
+        self, command: str | Sequence[str], timeout: float = 30.0, stdin: bytes = b"", env: dict[str, str] | None = None
+    ) -> Result:
         """Runs a command to its end."""
         handle = self.start(command, env)
         if stdin:
@@ -228,7 +254,7 @@ class Guest:
                 self.reap()
         with self._log_lock:
             text = "".join(self._log)
-        fresh, self._checked = text[self._checked:], len(text)
+        fresh, self._checked = text[self._checked :], len(text)
         found = klog.trouble(fresh, allowed)
         if not self.alive:
             # The agent cannot send a panic: only the console has it. The console also repeats lines of the log.
@@ -241,8 +267,11 @@ class Guest:
 
         kmemleak reports an object without references only five seconds after its allocation.
         """
-        return self.check("""cd /sys/kernel/debug; [ -e kmemleak ] || exit 0
-            sleep 5.5; echo scan > kmemleak; echo scan > kmemleak; cat kmemleak""", 120.0)
+        return self.check(
+            """cd /sys/kernel/debug; [ -e kmemleak ] || exit 0
+            sleep 5.5; echo scan > kmemleak; echo scan > kmemleak; cat kmemleak""",
+            120.0,
+        )
 
     def _take_kernel_log(self, text: str) -> None:
         with self._log_lock:
@@ -275,7 +304,10 @@ class Guest:
 
     def _kernel_arguments(self) -> str:
         own = self.image.kernel
-        parts = [UML_ARGUMENTS if self.image.uml else f"{KERNEL_ARGUMENTS} {self.image.arch.arguments}", f"t3lab.name={self.name}"]
+        parts = [
+            UML_ARGUMENTS if self.image.uml else f"{KERNEL_ARGUMENTS} {self.image.arch.arguments}",
+            f"t3lab.name={self.name}",
+        ]
         if self.image.own_init:
             parts.append("t3lab.own_init systemd.unit=multi-user.target systemd.firstboot=off systemd.getty_auto=no")
         if own:
@@ -290,9 +322,23 @@ class Guest:
 
     def _uml_arguments(self, agent: int) -> list[str]:
         root, modules = self.image.disks
-        return [f"mem={self._memory}M", f"umid={self.name}-{os.getpid()}", f"uml_dir={self._initramfs.parent}", f"initrd={self._initramfs}",
-                *(f"virtio_uml.device={card}:{PCI_OVER_VIRTIO}" for card in self.cards), f"ubdar={root}", f"ubdbr={modules}", "con=none", "con0=fd:0,fd:1", "ssl=none", f"ssl0=fd:{agent}",
-                "t3lab.line=/dev/ttyS0", f"t3lab.t3={paths.guest_build(self.image.suite)}", f"t3lab.share={self.share}", *self._kernel_arguments().split()]
+        return [
+            f"mem={self._memory}M",
+            f"umid={self.name}-{os.getpid()}",
+            f"uml_dir={self._initramfs.parent}",
+            f"initrd={self._initramfs}",
+            *(f"virtio_uml.device={card}:{PCI_OVER_VIRTIO}" for card in self.cards),
+            f"ubdar={root}",
+            f"ubdbr={modules}",
+            "con=none",
+            "con0=fd:0,fd:1",
+            "ssl=none",
+            f"ssl0=fd:{agent}",
+            "t3lab.line=/dev/ttyS0",
+            f"t3lab.t3={paths.guest_build(self.image.suite)}",
+            f"t3lab.share={self.share}",
+            *self._kernel_arguments().split(),
+        ]
 
     def _arguments(self) -> list[str]:
         machine = self._machine
@@ -300,32 +346,82 @@ class Guest:
         root, modules = self.image.disks
         counted = ["-icount", "shift=0"] if machine.counted else []
         accelerator = "kvm" if machine.kvm else f"tcg,thread={'single' if counted else 'multi'}"
-        args = [*self.image.arch.machine, "-accel", accelerator, *counted, *(["-cpu", "host"] if machine.kvm else []), "-smp", str(self._cpus),
-                # The cards' process reaches the guest's memory through this; without share=on it would see a copy.
-                "-object", f"memory-backend-memfd,id=ram,size={memory}M,share=on",
-                "-machine", "memory-backend=ram", "-m", f"{memory}M", *(self.image.arch.iommu if machine.iommu else ()),
-                "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-                "-kernel", machine.firmware.kernel if machine.firmware else self.image.kernel_file, "-initrd", self._initramfs, "-append", self._kernel_arguments(),
-                "-serial", f"file:{self.console}",
-                "-device", "virtio-serial-pci",
-                "-chardev", f"socket,id=agent,path={self._agent_socket},server=on,wait=off",
-                "-device", "virtserialport,chardev=agent,name=t3.agent"]
+        args = [
+            *self.image.arch.machine,
+            "-accel",
+            accelerator,
+            *counted,
+            *(["-cpu", "host"] if machine.kvm else []),
+            "-smp",
+            str(self._cpus),
+            # The cards' process reaches the guest's memory through this; without share=on it would see a copy.
+            "-object",
+            f"memory-backend-memfd,id=ram,size={memory}M,share=on",
+            "-machine",
+            "memory-backend=ram",
+            "-m",
+            f"{memory}M",
+            *(self.image.arch.iommu if machine.iommu else ()),
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-no-reboot",
+            "-kernel",
+            machine.firmware.kernel if machine.firmware else self.image.kernel_file,
+            "-initrd",
+            self._initramfs,
+            "-append",
+            self._kernel_arguments(),
+            "-serial",
+            f"file:{self.console}",
+            "-device",
+            "virtio-serial-pci",
+            "-chardev",
+            f"socket,id=agent,path={self._agent_socket},server=on,wait=off",
+            "-device",
+            "virtserialport,chardev=agent,name=t3.agent",
+        ]
         if machine.firmware:
             # Only System Management Mode may write to its variables.
-            args += ["-machine", "smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on",
-                     "-drive", f"if=pflash,unit=0,format=raw,readonly=on,file={machine.firmware.code}",
-                     "-drive", f"if=pflash,unit=1,format=raw,file={machine.firmware.variables}"]
+            args += [
+                "-machine",
+                "smm=on",
+                "-global",
+                "driver=cfi.pflash01,property=secure,value=on",
+                "-drive",
+                f"if=pflash,unit=0,format=raw,readonly=on,file={machine.firmware.code}",
+                "-drive",
+                f"if=pflash,unit=1,format=raw,file={machine.firmware.variables}",
+            ]
         for name, disk in (("root", root), ("modules", modules)):
-            args += ["-drive", f"if=none,id={name},file={disk},format=raw,readonly=on,file.locking=off",
-                     "-device", f"virtio-blk-pci,drive={name}"]
-        for tag, folder, extra in (("t3", paths.guest_build(self.image.suite), ",readonly=on"), ("share", self.share, "")):
+            args += [
+                "-drive",
+                f"if=none,id={name},file={disk},format=raw,readonly=on,file.locking=off",
+                "-device",
+                f"virtio-blk-pci,drive={name}",
+            ]
+        for tag, folder, extra in (
+            ("t3", paths.guest_build(self.image.suite), ",readonly=on"),
+            ("share", self.share, ""),
+        ):
             args += ["-virtfs", f"local,path={folder},mount_tag={tag},security_model=none,multidevs=remap{extra}"]
         for number, nic in enumerate(self.nics):
-            args += ["-netdev", f"stream,id=net{number},server=off,addr.type=unix,addr.path={nic.socket}",
-                     "-device", f"virtio-net-pci,id=virtio{number},netdev=net{number},romfile=,mac={self.mac(number)}"]
+            args += [
+                "-netdev",
+                f"stream,id=net{number},server=off,addr.type=unix,addr.path={nic.socket}",
+                "-device",
+                f"virtio-net-pci,id=virtio{number},netdev=net{number},romfile=,mac={self.mac(number)}",
+            ]
         for number, card in enumerate(self.cards):
             # A T3 reads its link width, which only a real port has; hot-unplug would abort this QEMU.
-            args += ["-device", f"pcie-root-port,id=rp{number},chassis={number + 1},slot={number + 1},hotplug=off",
-                     "-device", f'{{"driver":"vfio-user-pci","id":"nic{number}","bus":"rp{number}",'
-                                f'"x-msg-timeout":60000,"socket":{{"type":"unix","path":"{card}"}}}}']
+            args += [
+                "-device",
+                f"pcie-root-port,id=rp{number},chassis={number + 1},slot={number + 1},hotplug=off",
+                "-device",
+                (
+                    f'{{"driver":"vfio-user-pci","id":"nic{number}","bus":"rp{number}",'
+                    f'"x-msg-timeout":60000,"socket":{{"type":"unix","path":"{card}"}}}}'
+                ),
+            ]
         return [str(arg) for arg in args]

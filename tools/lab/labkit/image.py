@@ -2,8 +2,8 @@
 """Guest images of a Debian release.
 
 Two roots are made of Debian's packages. The build root has that release's compiler and kernel headers; what guests
-run is built in it by chroot. The guest root is small and has no compiler; it is a squashfs that guests mount read-only below
-a tmpfs. The kernel's modules are a squashfs of their own, so that a test kernel can replace them.
+run is built in it by chroot. The guest root is small and has no compiler; it is a squashfs that guests mount read-only
+below a tmpfs. The kernel's modules are a squashfs of their own, so that a test kernel can replace them.
 """
 
 import json
@@ -36,33 +36,138 @@ IMAGE_SPACE = 2000
 TEMPORARY_SPACE = 2000  # mmdebstrap's two roots, until they are packed
 
 BUILD_PACKAGES = (
-    "linux-headers-amd64", "gcc", "g++", "ccache", "make", "cmake", "ninja-build", "pkg-config", "busybox-static", "xz-utils",
-    "zstd", "kmod", "bc", "bison", "flex", "libelf-dev", "libibverbs-dev", "librdmacm-dev", "ca-certificates",
+    "linux-headers-amd64",
+    "gcc",
+    "g++",
+    "ccache",
+    "make",
+    "cmake",
+    "ninja-build",
+    "pkg-config",
+    "busybox-static",
+    "xz-utils",
+    "zstd",
+    "kmod",
+    "bc",
+    "bison",
+    "flex",
+    "libelf-dev",
+    "libibverbs-dev",
+    "librdmacm-dev",
+    "ca-certificates",
 )
 GUEST_PACKAGES = (
-    "rdma-core", "rdmacm-utils", "ibverbs-utils", "ibverbs-providers", "perftest", "iproute2", "ethtool", "iputils-ping",
-    "socat", "netcat-openbsd", "kmod", "mount", "procps", "strace", "tcpdump", "python3", "python3-pyverbs",
+    "rdma-core",
+    "rdmacm-utils",
+    "ibverbs-utils",
+    "ibverbs-providers",
+    "perftest",
+    "iproute2",
+    "ethtool",
+    "iputils-ping",
+    "socat",
+    "netcat-openbsd",
+    "kmod",
+    "mount",
+    "procps",
+    "strace",
+    "tcpdump",
+    "python3",
+    "python3-pyverbs",
 )
-# For another architecture the build root has the cross compiler, and what kbuild's programs and headers need: `unpack-kernel` unpacks
-# these, since Debian's headers depend on the architecture's own compiler.
-CROSS_PACKAGES = ("gcc", "g++", "ccache", "make", "cmake", "ninja-build", "pkgconf", "xz-utils", "zstd", "kmod", "bc", "bison", "flex", "libelf1t64", "libssl3t64",
-                  "pahole", "libcli11-dev", "nlohmann-json3-dev", "ca-certificates")
+# For another architecture the build root has the cross compiler, and what kbuild's programs and headers need:
+# `unpack-kernel` unpacks these, since Debian's headers depend on the architecture's own compiler.
+CROSS_PACKAGES = (
+    "gcc",
+    "g++",
+    "ccache",
+    "make",
+    "cmake",
+    "ninja-build",
+    "pkgconf",
+    "xz-utils",
+    "zstd",
+    "kmod",
+    "bc",
+    "bison",
+    "flex",
+    "libelf1t64",
+    "libssl3t64",
+    "pahole",
+    "libcli11-dev",
+    "nlohmann-json3-dev",
+    "ca-certificates",
+)
 # Its root is only unpacked, since no program of it runs on the host: without the scripts of packages, which the hook
 # `finish-root` makes up for. So it lists essential packages.
-ESSENTIAL = ("base-files", "base-passwd", "bash", "bsdutils", "coreutils", "dash", "debianutils", "diffutils", "findutils", "grep", "gzip", "hostname",
-             "libc-bin", "login", "mawk", "ncurses-base", "ncurses-bin", "sed", "sysvinit-utils", "tar", "util-linux")
+ESSENTIAL = (
+    "base-files",
+    "base-passwd",
+    "bash",
+    "bsdutils",
+    "coreutils",
+    "dash",
+    "debianutils",
+    "diffutils",
+    "findutils",
+    "grep",
+    "gzip",
+    "hostname",
+    "libc-bin",
+    "login",
+    "mawk",
+    "ncurses-base",
+    "ncurses-bin",
+    "sed",
+    "sysvinit-utils",
+    "tar",
+    "util-linux",
+)
 # Folders of the kernel's modules that guests may need, without wireless and the like.
 MODULE_FOLDERS = (
-    "arch", "block", "crypto", "lib", "net", "fs/9p", "fs/configfs", "fs/overlayfs", "fs/squashfs", "fs/netfs", "fs/fscache",
-    "fs/nfs", "fs/nfsd", "fs/nfs_common", "fs/lockd", "fs/ksmbd", "fs/smb", "fs/cifs", "fs/nls/nls_ucs2_utils.ko",
-    "fs/ext4", "fs/jbd2", "fs/mbcache.ko", "drivers/infiniband", "drivers/virtio",
-    "drivers/block", "drivers/char", "drivers/nvme", "drivers/target", "drivers/scsi",
-    "drivers/net/dummy.ko", "drivers/net/tun.ko", "drivers/net/veth.ko", "drivers/net/bonding", "drivers/net/macvlan.ko",
-    "drivers/net/mdio.ko", "drivers/net/virtio_net.ko", "drivers/net/net_failover.ko", "drivers/net/ethernet/chelsio",
-    "drivers/net/ethernet/intel/e1000", "drivers/net/vrf.ko",
+    "arch",
+    "block",
+    "crypto",
+    "lib",
+    "net",
+    "fs/9p",
+    "fs/configfs",
+    "fs/overlayfs",
+    "fs/squashfs",
+    "fs/netfs",
+    "fs/fscache",
+    "fs/nfs",
+    "fs/nfsd",
+    "fs/nfs_common",
+    "fs/lockd",
+    "fs/ksmbd",
+    "fs/smb",
+    "fs/cifs",
+    "fs/nls/nls_ucs2_utils.ko",
+    "fs/ext4",
+    "fs/jbd2",
+    "fs/mbcache.ko",
+    "drivers/infiniband",
+    "drivers/virtio",
+    "drivers/block",
+    "drivers/char",
+    "drivers/nvme",
+    "drivers/target",
+    "drivers/scsi",
+    "drivers/net/dummy.ko",
+    "drivers/net/tun.ko",
+    "drivers/net/veth.ko",
+    "drivers/net/bonding",
+    "drivers/net/macvlan.ko",
+    "drivers/net/mdio.ko",
+    "drivers/net/virtio_net.ko",
+    "drivers/net/net_failover.ko",
+    "drivers/net/ethernet/chelsio",
+    "drivers/net/ethernet/intel/e1000",
+    "drivers/net/vrf.ko",
 )
-# Modules below these folders must have all modules whose symbols they need, or making the image fails. Drivers may lack some: guests do not
-# have their hardware.
+# Modules below these folders must have all modules whose symbols they need, or making the image fails. Drivers may lack
+# some: guests do not have their hardware.
 COMPLETE = ("arch/x86/crypto", "arch/arm64/crypto", "block", "crypto", "fs", "lib")
 # What the initramfs loads to find the roots and the host.
 BOOT_MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "9pnet_virtio", "9p", "squashfs", "overlay")
@@ -154,8 +259,16 @@ class Image:
 def recipe(suite: str) -> dict:
     """The inputs that determine an image."""
     target = arch.of_image(suite)[1]
-    return {"recipe": RECIPE, "suite": suite, "mirror": mirror.debian(), "build": build_packages(target), "guest": GUEST_PACKAGES,
-            "modules": MODULE_FOLDERS, "boot": BOOT_MODULES, **_essential(target)}
+    return {
+        "recipe": RECIPE,
+        "suite": suite,
+        "mirror": mirror.debian(),
+        "build": build_packages(target),
+        "guest": GUEST_PACKAGES,
+        "modules": MODULE_FOLDERS,
+        "boot": BOOT_MODULES,
+        **_essential(target),
+    }
 
 
 def _essential(target: Arch) -> dict:
@@ -163,7 +276,8 @@ def _essential(target: Arch) -> dict:
 
 
 def get(suite: str = "bookworm", kernel_name: str | None = None) -> Image:
-    """The image of a release, made if it is not cached; with a kernel of the project (see kernel.py) if one is named."""
+    """The image of a release, made if it is not cached; with a kernel of the project (see kernel.py) if one is
+    named."""
     release, target = arch.of_image(suite)
     if kernel_name:
         if target.cross:
@@ -194,7 +308,11 @@ def with_packages(image: Image, packages: tuple[str, ...]) -> Image:
         if not (folder / "root.squashfs").exists():
             raise LabError(f"making the guest root failed:\n{tail(folder / 'guest.log', 30)}")
 
-    folder = cache.entry(f"root-{image.suite}", {"recipe": RECIPE, "mirror": mirror.debian(), "guest": wanted, **_essential(image.arch)}, make)
+    folder = cache.entry(
+        f"root-{image.suite}",
+        {"recipe": RECIPE, "mirror": mirror.debian(), "guest": wanted, **_essential(image.arch)},
+        make,
+    )
     return replace(image, other_root=folder / "root.squashfs")
 
 
@@ -220,22 +338,38 @@ def _make(suite: str, folder: Path) -> None:
 
 
 def _sources(suite: str) -> list[str]:
-    """Arguments of mmdebstrap: the release, standard output, and the mirrors; of backports only the kernel's packages."""
+    """Arguments of mmdebstrap: the release, standard output, and the mirrors; of backports only the kernel's
+    packages."""
     suite = arch.of_image(suite)[0]
     release = suite.removesuffix("-backports")
     if release == suite:
         return [suite, "-", mirror.debian()]
     pin = f"Package: linux-*\\nPin: release n={suite}\\nPin-Priority: 600\\n"
-    return [f"--setup-hook=printf '{pin}' > \"$1\"/etc/apt/preferences.d/backports", release, "-", mirror.debian(), f"deb {mirror.debian()} {suite} main"]
+    return [
+        f"--setup-hook=printf '{pin}' > \"$1\"/etc/apt/preferences.d/backports",
+        release,
+        "-",
+        mirror.debian(),
+        f"deb {mirror.debian()} {suite} main",
+    ]
 
 
 def _mmdebstrap(suite: str, packages: tuple[str, ...], *more: str, variant: str = "essential") -> list[str]:
-    return ["mmdebstrap", f"--variant={variant}", "--format=tar", f"--include={','.join(packages)}",
-            '--aptopt=APT::Install-Recommends "false"', '--aptopt=Acquire::Languages "none"',
-            # The mirror may be a snapshot whose index has expired.
-            '--aptopt=Acquire::Check-Valid-Until "false"',
-            "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
-            "--dpkgopt=path-exclude=/usr/share/locale/*", *more, *_sources(suite)]
+    return [
+        "mmdebstrap",
+        f"--variant={variant}",
+        "--format=tar",
+        f"--include={','.join(packages)}",
+        '--aptopt=APT::Install-Recommends "false"',
+        '--aptopt=Acquire::Languages "none"',
+        # The mirror may be a snapshot whose index has expired.
+        '--aptopt=Acquire::Check-Valid-Until "false"',
+        "--dpkgopt=path-exclude=/usr/share/doc/*",
+        "--dpkgopt=path-exclude=/usr/share/man/*",
+        "--dpkgopt=path-exclude=/usr/share/locale/*",
+        *more,
+        *_sources(suite),
+    ]
 
 
 def _pipe(producer: list[str], consumer: list[str], log: Path, programs: Arch = NATIVE) -> bool:
@@ -253,14 +387,22 @@ def _guest_root(suite: str, folder: Path, packages: tuple[str, ...] = GUEST_PACK
     # mmdebstrap runs no customize hook for a root that is only unpacked.
     command = _mmdebstrap(suite, packages)
     if target_arch.cross:
-        command = _mmdebstrap(suite, (*ESSENTIAL, *packages), f"--architectures={target_arch.debian}",
-                              f"--extract-hook={paths.GUEST_FILES / 'finish-root'}", variant="extract")
+        command = _mmdebstrap(
+            suite,
+            (*ESSENTIAL, *packages),
+            f"--architectures={target_arch.debian}",
+            f"--extract-hook={paths.GUEST_FILES / 'finish-root'}",
+            variant="extract",
+        )
     if not _pipe(command, ["sqfstar", *plain, str(target)], folder / "guest.log"):
         target.unlink(missing_ok=True)
 
 
-def unpack_root(root: Path, log: Path, suite: str, packages: tuple[str, ...], *more: str, programs: Arch = NATIVE) -> None:
-    """A Debian root in a new folder; more: options of mmdebstrap; programs: the architecture of those that it installs."""
+def unpack_root(
+    root: Path, log: Path, suite: str, packages: tuple[str, ...], *more: str, programs: Arch = NATIVE
+) -> None:
+    """A Debian root in a new folder; more: options of mmdebstrap; programs: the architecture of those that it
+    installs."""
     root.mkdir()
     owner = ["--same-owner"] if os.getuid() == 0 else ["--no-same-owner", "--exclude=./dev/*"]
     if not _pipe(_mmdebstrap(suite, packages, *more), ["tar", "-x", "-C", str(root), *owner], log, programs):
@@ -269,14 +411,24 @@ def unpack_root(root: Path, log: Path, suite: str, packages: tuple[str, ...], *m
 
 def _build_root(suite: str, folder: Path) -> None:
     target = arch.of_image(suite)[1]
-    cross = [f"--architectures={arch.HOST},{target.debian}", f"--setup-hook=echo {target.name} > \"$1\"/cross"] if target.cross else []
-    unpack_root(folder / "build", folder / "build.log", suite, build_packages(target), *cross,
-                f"--customize-hook={paths.GUEST_FILES / 'unpack-kernel'}")
+    cross = (
+        [f"--architectures={arch.HOST},{target.debian}", f'--setup-hook=echo {target.name} > "$1"/cross']
+        if target.cross
+        else []
+    )
+    unpack_root(
+        folder / "build",
+        folder / "build.log",
+        suite,
+        build_packages(target),
+        *cross,
+        f"--customize-hook={paths.GUEST_FILES / 'unpack-kernel'}",
+    )
 
 
 def _kernel(folder: Path, target: Arch) -> str:
-    """Extracts the uncompressed ELF, which boots seconds faster under emulation than a kernel that unpacks itself. That of arm64 is not
-    compressed."""
+    """Extracts the uncompressed ELF, which boots seconds faster under emulation than a kernel that unpacks itself. That
+    of arm64 is not compressed."""
     found = sorted((folder / "build/boot").glob("vmlinuz-*"))
     if len(found) != 1:
         raise LabError(f"expected one kernel in the build root, found {[path.name for path in found]}")
@@ -313,13 +465,28 @@ def _modules(folder: Path, release: str) -> list[str]:
             shutil.copy2(path, target)
     (stage / "lib").symlink_to("usr/lib")
     symbols = folder / "build/usr/src" / f"linux-headers-{release}" / "Module.symvers"
-    report = run(["depmod", "-e", "-E", symbols, "-b", stage, release], env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
+    report = run(
+        ["depmod", "-e", "-E", symbols, "-b", stage, release],
+        env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"},
+    )
     (stage / "lib").unlink()
     lacking = incomplete(report)
     if lacking:
         raise LabError(f"MODULE_FOLDERS lacks modules that these need: {', '.join(lacking)}")
-    run(["mksquashfs", stage, folder / "modules.squashfs", "-noI", "-noD", "-noF", "-noX", "-all-root", "-no-progress",
-         "-quiet"])
+    run(
+        [
+            "mksquashfs",
+            stage,
+            folder / "modules.squashfs",
+            "-noI",
+            "-noD",
+            "-noF",
+            "-noX",
+            "-all-root",
+            "-no-progress",
+            "-quiet",
+        ]
+    )
     boot = folder / "boot"
     boot.mkdir()
     order = []

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """The rules of RFC 5040, 5041 and 5044 for the order of FPDUs on a connection, and for the code of a TERMINATE.
 
-It is independent of captures: a Direction takes the FPDUs of one side in the order of transmission, and reports the errors of each.
+It is independent of captures: a Direction takes the FPDUs of one side in the order of transmission, and reports the
+errors of each.
 """
 
 import collections
@@ -48,14 +49,17 @@ class Code(NamedTuple):
 
 RDMAP, DDP, LLP = 0, 1, 2
 INVALID_STAG, BOUNDS, ACCESS, NOT_ASSOCIATED, WRAP, CANNOT_INVALIDATE, UNSPECIFIED = 0, 1, 2, 3, 4, 9, 0xFF
-# All codes, and the messages of the peer that can be the cause: DDP checks the STag of a tagged message (RFC 5041 7.1), RDMAP that of a
-# read request, and the access rights of both.
+# All codes, and the messages of the peer that can be the cause: DDP checks the STag of a tagged message (RFC 5041 7.1),
+# RDMAP that of a read request, and the access rights of both.
 CODES = {
     **{Code(RDMAP, 0, code): ("local catastrophic error", ANY) for code in range(256)},
     Code(RDMAP, 1, INVALID_STAG): ("remote protection error: invalid STag", INVALIDATES | {Op.READ_REQUEST}),
     Code(RDMAP, 1, BOUNDS): ("remote protection error: base or bounds violation", {Op.READ_REQUEST}),
     Code(RDMAP, 1, ACCESS): ("remote protection error: access rights violation", TAGGED | {Op.READ_REQUEST}),
-    Code(RDMAP, 1, NOT_ASSOCIATED): ("remote protection error: STag of another stream", INVALIDATES | {Op.READ_REQUEST}),
+    Code(RDMAP, 1, NOT_ASSOCIATED): (
+        "remote protection error: STag of another stream",
+        INVALIDATES | {Op.READ_REQUEST},
+    ),
     Code(RDMAP, 1, WRAP): ("remote protection error: TO wrap", {Op.READ_REQUEST}),
     Code(RDMAP, 1, CANNOT_INVALIDATE): ("remote protection error: STag cannot be invalidated", INVALIDATES),
     Code(RDMAP, 1, UNSPECIFIED): ("remote protection error", ANY),
@@ -110,9 +114,17 @@ def codes_for(cause: Cause, op: int) -> set[Code]:
     """The TERMINATE codes that the RFCs define for a cause in that kind of message."""
     tagged = op in TAGGED
     table = {
-        Cause.STAG: {Code(DDP, 1, 0)} if tagged else
-                    {code for code, (_, ops) in CODES.items() if op in ops and code in (
-                        Code(RDMAP, 1, INVALID_STAG), Code(RDMAP, 1, CANNOT_INVALIDATE), Code(RDMAP, 2, CANNOT_INVALIDATE))},
+        Cause.STAG: (
+            {Code(DDP, 1, 0)}
+            if tagged
+            else {
+                code
+                for code, (_, ops) in CODES.items()
+                if op in ops
+                and code
+                in (Code(RDMAP, 1, INVALID_STAG), Code(RDMAP, 1, CANNOT_INVALIDATE), Code(RDMAP, 2, CANNOT_INVALIDATE))
+            }
+        ),
         Cause.BOUNDS: {Code(DDP, 1, 1)} if tagged else {Code(RDMAP, 1, BOUNDS)},
         # DDP has no code for it; siw reports an invalid STag.
         Cause.ACCESS: {Code(RDMAP, 1, ACCESS)} | ({Code(DDP, 1, 0)} if tagged else set()),
@@ -214,8 +226,10 @@ class Direction:
             yield from self._response(fpdu)
         elif self.open and self.open.op == fpdu.op:
             if (fpdu.stag, fpdu.offset) != (self.open.stag, self.open.offset + self.open.payload):
-                yield Problem(f"{name} to STag 0x{fpdu.stag:08x} offset 0x{fpdu.offset:x} does not continue the segment to "
-                              f"0x{self.open.stag:08x} offset 0x{self.open.offset:x} with {self.open.payload} bytes")
+                yield Problem(
+                    f"{name} to STag 0x{fpdu.stag:08x} offset 0x{fpdu.offset:x} does not continue the segment to "
+                    f"0x{self.open.stag:08x} offset 0x{self.open.offset:x} with {self.open.payload} bytes"
+                )
 
     def _response(self, fpdu: Fpdu) -> Iterator[Problem]:
         reads = self.peer.reads
@@ -225,11 +239,15 @@ class Direction:
         request = reads[0]
         done = self.done if self.open and self.open.op == Op.READ_RESPONSE else 0
         if (fpdu.stag, fpdu.offset) != (request.sink_stag, request.sink_offset + done):
-            yield Problem(f"READ_RESPONSE to STag 0x{fpdu.stag:08x} offset 0x{fpdu.offset:x}, but the request of frame {request.frame} is "
-                          f"for 0x{request.sink_stag:08x} offset 0x{request.sink_offset + done:x}")
+            yield Problem(
+                f"READ_RESPONSE to STag 0x{fpdu.stag:08x} offset 0x{fpdu.offset:x}, but the request of frame"
+                f" {request.frame} is for 0x{request.sink_stag:08x} offset 0x{request.sink_offset + done:x}"
+            )
         total = done + fpdu.payload
         if total > request.read_size or bool(fpdu.last) != (total >= request.read_size):
-            yield Problem(f"READ_RESPONSE with {total} of {request.read_size} bytes {'ends' if fpdu.last else 'continues'}")
+            yield Problem(
+                f"READ_RESPONSE with {total} of {request.read_size} bytes {'ends' if fpdu.last else 'continues'}"
+            )
         if fpdu.last:
             reads.popleft()
 
@@ -269,7 +287,9 @@ class Direction:
         peer = self.peer
         if ops != ANY and peer.ops and not peer.ops & ops:
             sent = ", ".join(Op(op).name for op in sorted(peer.ops & ANY))
-            yield Problem(f"TERMINATE {code} is for {', '.join(sorted(Op(op).name for op in ops))}; the peer has sent {sent} only")
+            yield Problem(
+                f"TERMINATE {code} is for {', '.join(sorted(Op(op).name for op in ops))}; the peer has sent {sent} only"
+            )
         if peer.wrong:
             cause, op = peer.wrong[0]
             if code not in codes_for(cause, op):

@@ -10,7 +10,8 @@ TROUBLE = re.compile(
     r"INFO: task .* blocked|soft lockup|hard LOCKUP|rcu.*detected stall|possible (recursive|circular|irq)|"
     r"inconsistent lock state|suspicious RCU usage|bad unlock balance|sleeping function called|scheduling while atomic|"
     r"Bad page (state|map)|segfault at|trap (invalid opcode|divide error)|"
-    r"waiting for .* to become free")
+    r"waiting for .* to become free"
+)
 
 # The number of lines that are shown from an error on, with its traceback.
 CONTEXT = 60
@@ -24,7 +25,10 @@ class Allowed(NamedTuple):
 
 
 ALLOWED = (
-    Allowed(r"WARNING: .*t3_sge_stop|WARNING: .*cxgb3/sge\.c", "cxgb3.ko warns when it is unloaded; the in-tree driver's own"),
+    Allowed(
+        r"WARNING: .*t3_sge_stop|WARNING: .*cxgb3/sge\.c",
+        "cxgb3.ko warns when it is unloaded; the in-tree driver's own",
+    ),
     Allowed(r"iwpm_register_pid", "no port mapper daemon runs in guests; the RDMA core logs this once per client"),
 )
 
@@ -33,7 +37,9 @@ ALLOWED = (
 _OURS = re.compile(r"\[(iw_cxgb3|t3_uverbs|t3_rdma_cm|cm_user|\w+_kunit)\]")
 _RACE = re.compile(r"BUG: KCSAN: ")
 _RACE_ENDS = re.compile(r"={40,}\s*$")
-_ACCESS = re.compile(r"(read|write|race).* (to|at) 0x[0-9a-f]+ (\(\S+\) )?of \d+ bytes|(read|write).* by (task|interrupt)")
+_ACCESS = re.compile(
+    r"(read|write|race).* (to|at) 0x[0-9a-f]+ (\(\S+\) )?of \d+ bytes|(read|write).* by (task|interrupt)"
+)
 _FRAMES = 3
 
 
@@ -46,7 +52,12 @@ def _races_of_others(lines: list[str]) -> Iterator[int]:
             while end < len(lines) and not _RACE_ENDS.search(lines[end]) and not _RACE.search(lines[end]):
                 end += 1
             report = lines[at:end]
-            near = [line for number, line in enumerate(report) if _ACCESS.search(line) for line in report[number:number + 1 + _FRAMES]]
+            near = [
+                line
+                for number, line in enumerate(report)
+                if _ACCESS.search(line)
+                for line in report[number : number + 1 + _FRAMES]
+            ]
             if not any(_OURS.search(line) for line in (lines[at], *near)):
                 yield from range(at, end)
         at = end
@@ -66,7 +77,12 @@ def trouble(log: str, allowed: Iterable[Allowed] = ()) -> str:
     upto = 0
     foreign = set(_races_of_others(lines))
     for number, line in enumerate(lines):
-        if number < upto or number in foreign or not TROUBLE.search(line) or any(pattern.search(line) for pattern in accepted):
+        if (
+            number < upto
+            or number in foreign
+            or not TROUBLE.search(line)
+            or any(pattern.search(line) for pattern in accepted)
+        ):
             continue
         upto = number + CONTEXT
         shown += lines[number:upto]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Parses the results of KUnit in the kernel log (KTAP).
 
-A test passes if its result is ok, if as many subtests ran as its plan announced, and if none of them failed. Other lines of the kernel log
-are skipped; see klog.py for them.
+A test passes if its result is ok, if as many subtests ran as its plan announced, and if none of them failed. Other
+lines of the kernel log are skipped; see klog.py for them.
 """
 
 import re
@@ -42,7 +42,8 @@ class Test:
             yield "two tests in it have the same name"
 
     def leaves(self, *path: str) -> Iterator[tuple[str, "Test"]]:
-        """All tests without children, by their names from the suite on; and those with children that have faults of their own."""
+        """All tests without children, by their names from the suite on; and those with children that have faults of
+        their own."""
         path = (*path, self.name)
         for child in self.children:
             yield from child.leaves(*path)

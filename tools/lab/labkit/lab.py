@@ -29,33 +29,50 @@ class Lab:
         with Lab(guests=2) as lab:
             lab.guests[0].run("ibv_devices")
 
-    cards: per guest, or a number for each guest. wires: by default port p of all cards is on wire "pP"; a wire's end "nG" gives
-    guest G an ordinary NIC, with the address 10.0.W.(G+1) for the wire's index W in the list. capture: folder that gets a capture of each wire
-    (True: among the lab's logs). record: file for a recording of the cards, see `t3sim trace`. load: how much of the stack the
-    guests load (see stack.LEVELS). suite: the image of all guests, or one for each, see arch.py. kernel: one of the project instead of
-    Debian's (see kernel.KINDS). installed: an image that guests boot instead of the release's (see installed.py).
+    cards: per guest, or a number for each guest. wires: by default port p of all cards is on wire "pP"; a wire's end
+    "nG" gives guest G an ordinary NIC, with the address 10.0.W.(G+1) for the wire's index W in the list. capture:
+    folder that gets a capture of each wire (True: among the lab's logs). record: file for a recording of the cards, see
+    `t3sim trace`. load: how much of the stack the guests load (see stack.LEVELS). suite: the image of all guests, or
+    one for each, see arch.py. kernel: one of the project instead of Debian's (see kernel.KINDS). installed: an image
+    that guests boot instead of the release's (see installed.py).
 
-    Lab.running: the running labs of this process. Lab.capture_all: folder for the captures of labs that start while it is set and have
-    no `capture` of their own.
+    Lab.running: the running labs of this process. Lab.capture_all: folder for the captures of labs that start while it
+    is set and have no `capture` of their own.
     """
 
     running: "weakref.WeakSet[Lab]" = weakref.WeakSet()
     capture_all: Path | None = None
 
-    def __init__(self, guests: int = 2, cards: int | Sequence[int] = 1, *, suite: str | Sequence[str] = "bookworm", kernel: str | None = None,
-                 wires: Sequence[Wire] | None = None, capture: Path | bool = False, record: Path | None = None,
-                 load: str = "rdma", name: str = "lab",
-                 machine: Machine = Machine(), sim_options: Sequence[str] = (), installed: image.Image | None = None):
+    def __init__(
+        self,
+        guests: int = 2,
+        cards: int | Sequence[int] = 1,
+        *,
+        suite: str | Sequence[str] = "bookworm",
+        kernel: str | None = None,
+        wires: Sequence[Wire] | None = None,
+        capture: Path | bool = False,
+        record: Path | None = None,
+        load: str = "rdma",
+        name: str = "lab",
+        machine: Machine = Machine(),
+        sim_options: Sequence[str] = (),
+        installed: image.Image | None = None,
+    ):
         counts = tuple(cards) if isinstance(cards, Sequence) else (cards,) * guests
         if guests < 1 or len(counts) != guests or min(counts) < 0 or sum(counts) > MAX_CARDS:
-            raise UsageError(f"a lab has one guest or more and {MAX_CARDS} cards at most, not {guests} with {cards} each")
+            raise UsageError(
+                f"a lab has one guest or more and {MAX_CARDS} cards at most, not {guests} with {cards} each"
+            )
         suites = (suite,) * guests if isinstance(suite, str) else tuple(suite)
         if len(suites) != guests:
             raise UsageError(f"{len(suites)} images were named for {guests} guests")
         if machine.kvm and any(of_image(name)[1].cross for name in suites):
             raise UsageError("KVM runs only guests of the host's architecture")
         if machine.kvm and not os.access("/dev/kvm", os.R_OK | os.W_OK):
-            raise UsageError("/dev/kvm does not exist or you may not open it (group kvm); without --kvm guests are emulated")
+            raise UsageError(
+                "/dev/kvm does not exist or you may not open it (group kvm); without --kvm guests are emulated"
+            )
         if not capture and Lab.capture_all:
             capture = Lab.capture_all / name
         self.name = name
@@ -73,7 +90,10 @@ class Lab:
         for wire in self._wires:
             for guest in map(nic_of, wire.ends):
                 if guest is not None and guest >= guests:
-                    raise UsageError(f"wire {wire} has a NIC of guest {guest}, and the lab has {guests} guests, the first of which is 0")
+                    raise UsageError(
+                        f"wire {wire} has a NIC of guest {guest}, and the lab has {guests} guests, the first of which"
+                        " is 0"
+                    )
         self._load = stack.level(load if sum(counts) else "none")
         self._machine = machine
         self._sim_options = [*sim_options, *(["--record", str(record)] if record else [])]
@@ -108,12 +128,19 @@ class Lab:
         cards: list[Path] = []
         wires, nics = self._with_nics(sockets)
         if sum(self.cards):
-            self.sim = Sim(sum(self.cards), wires, sockets, self.artifacts, self.capture, self._sim_options,
-                           vhost_user=images[self.suite].uml)
+            self.sim = Sim(
+                sum(self.cards),
+                wires,
+                sockets,
+                self.artifacts,
+                self.capture,
+                self._sim_options,
+                vhost_user=images[self.suite].uml,
+            )
             self.sim.wait_ready()
             cards = self.sim.cards
         for number in range(self._count):
-            own = cards[sum(self.cards[:number]):sum(self.cards[:number + 1])]
+            own = cards[sum(self.cards[:number]) : sum(self.cards[: number + 1])]
             suite = self.suites[number]
             guest = Guest(number, images[suite], self._machine, sockets, self.artifacts, share, own, nics[number])
             self.guests.append(guest)
@@ -126,15 +153,19 @@ class Lab:
         self._server = Server(self, sockets / "control")
         (sockets / "lab.json").write_text(json.dumps(self.describe(), indent=2) + "\n")
         Lab.running.add(self)
-        progress.show(f"lab {self.name}: {self._count} guest{'s'[:self._count > 1]} booted in {booted - started:.1f} s, "
-                      f"stack loaded ({self._load.name}) in {time.monotonic() - booted:.1f} s")
+        progress.show(
+            f"lab {self.name}: {self._count} guest{'s'[:self._count > 1]} booted in {booted - started:.1f} s, "
+            f"stack loaded ({self._load.name}) in {time.monotonic() - booted:.1f} s"
+        )
 
     def _image(self, name: str) -> image.Image:
         made = self._installed or image.get(name, self.kernel)
         if self._machine.packages:
             made = image.with_packages(made, self._machine.packages)
         if made.uml and (self.has_nics or self._machine.firmware or self._machine.counted or self._machine.iommu):
-            raise UsageError(f"a guest with the kernel {self.kernel} has no NICs, no UEFI, no IOMMU and no counted instructions")
+            raise UsageError(
+                f"a guest with the kernel {self.kernel} has no NICs, no UEFI, no IOMMU and no counted instructions"
+            )
         return made
 
     @staticmethod
@@ -169,7 +200,9 @@ class Lab:
         lock.truncate(0)
         lock.write(f"{os.getpid()}\n")
         lock.flush()
-        self._resources.callback(lambda: [path.unlink(missing_ok=True) for path in folder.iterdir() if path.name != "lock"])
+        self._resources.callback(
+            lambda: [path.unlink(missing_ok=True) for path in folder.iterdir() if path.name != "lock"]
+        )
         return folder
 
     def _with_nics(self, sockets: Path) -> tuple[list[Wire], list[list[Nic]]]:
@@ -220,8 +253,14 @@ class Lab:
         return any(nic_of(end) is not None for wire in self._wires for end in wire.ends)
 
     def describe(self) -> dict:
-        return {"name": self.name, "pid": os.getpid(), "suite": ", ".join(dict.fromkeys(self.suites)), "artifacts": str(self.artifacts),
-                "capture": str(self.capture) if self.capture else None, "guests": [guest.name for guest in self.guests]}
+        return {
+            "name": self.name,
+            "pid": os.getpid(),
+            "suite": ", ".join(dict.fromkeys(self.suites)),
+            "artifacts": str(self.artifacts),
+            "capture": str(self.capture) if self.capture else None,
+            "guests": [guest.name for guest in self.guests],
+        }
 
     def new_trouble(self, allowed=()) -> str:
         """Errors since the last call in any guest's kernel or in the card model; empty: none."""
@@ -233,7 +272,9 @@ class Lab:
             if trouble:
                 found.append(f"kernel of {guest.name}:\n{trouble}")
             if not guest.alive:
-                found.append(f"{guest.name} ended; its console's end:\n{guest.console.read_text(errors='replace')[-3000:]}")
+                found.append(
+                    f"{guest.name} ended; its console's end:\n{guest.console.read_text(errors='replace')[-3000:]}"
+                )
         return "\n".join(found)
 
     def leaks(self) -> str:

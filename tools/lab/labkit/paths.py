@@ -14,7 +14,9 @@ GUEST_FILES = REPO / "tools/lab/guest"
 
 def version() -> str:
     """The version of the project, which the C++ tools define."""
-    return next(line.split('"')[1] for line in (REPO / "tools/common/cli.hh").read_text().splitlines() if "version = " in line)
+    return next(
+        line.split('"')[1] for line in (REPO / "tools/common/cli.hh").read_text().splitlines() if "version = " in line
+    )
 
 
 def cache() -> Path:

@@ -13,11 +13,17 @@ from .errors import LabError
 
 
 class Child:
-    """A process of the lab with its output in a file. The kernel kills it when the lab's process exits (PR_SET_PDEATHSIG, set by
-    setpriv so that no Python runs between fork and exec)."""
+    """A process of the lab with its output in a file. The kernel kills it when the lab's process exits
+    (PR_SET_PDEATHSIG, set by setpriv so that no Python runs between fork and exec)."""
 
-    def __init__(self, name: str, argv: Sequence[str], log: Path, env: dict[str, str] | None = None,
-                 descriptors: Sequence[int] = ()):
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str],
+        log: Path,
+        env: dict[str, str] | None = None,
+        descriptors: Sequence[int] = (),
+    ):
         self.name = name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -26,8 +32,13 @@ class Child:
             output.flush()
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "--", *map(str, argv)],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                start_new_session=True, pass_fds=descriptors, env={**os.environ, **(env or {})})
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=descriptors,
+                env={**os.environ, **(env or {})},
+            )
 
     @property
     def pid(self) -> int:
@@ -67,13 +78,23 @@ def tail(path: Path, lines: int) -> str:
 
 def run(argv: Sequence[str], log: Path | None = None, **options) -> str:
     """Runs a program of the host; returns its output, and raises with it if the program fails."""
-    done = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", check=False, **options)
+    done = subprocess.run(
+        [str(a) for a in argv],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+        **options,
+    )
     if log:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(f"$ {shlex.join(map(str, argv))}\n{done.stdout}")
     if done.returncode:
         shown = "\n".join(done.stdout.splitlines()[-40:])
-        raise LabError(f"{shlex.join(map(str, argv[:6]))}{' ...' if len(argv) > 6 else ''} "
-                       f"failed with status {done.returncode}:\n{shown}")
+        raise LabError(
+            f"{shlex.join(map(str, argv[:6]))}{' ...' if len(argv) > 6 else ''} "
+            f"failed with status {done.returncode}:\n{shown}"
+        )
     return done.stdout

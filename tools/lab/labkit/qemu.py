@@ -47,9 +47,18 @@ def _host_command(arch: Arch) -> list[str] | None:
 
 def _private_command(entry: Path, arch: Arch) -> list[str]:
     root = entry / "root"
-    return [str(root / "usr/lib64/ld-linux-x86-64.so.2"), "--library-path", str(root / "usr/lib/x86_64-linux-gnu"),
-            "--argv0", arch.qemu_program, str(root / "usr/bin" / arch.qemu_program),
-            "-L", str(root / "usr/share/qemu"), "-L", str(root / "usr/share/seabios")]
+    return [
+        str(root / "usr/lib64/ld-linux-x86-64.so.2"),
+        "--library-path",
+        str(root / "usr/lib/x86_64-linux-gnu"),
+        "--argv0",
+        arch.qemu_program,
+        str(root / "usr/bin" / arch.qemu_program),
+        "-L",
+        str(root / "usr/share/qemu"),
+        "-L",
+        str(root / "usr/share/seabios"),
+    ]
 
 
 def _fetch(folder: Path, arch: Arch) -> None:
@@ -67,4 +76,6 @@ def _fetch(folder: Path, arch: Arch) -> None:
 
 def command(arch: Arch = NATIVE) -> list[str]:
     """How to start QEMU."""
-    return _host_command(arch) or _private_command(cache.entry("qemu", recipe(arch), lambda folder: _fetch(folder, arch)), arch)
+    return _host_command(arch) or _private_command(
+        cache.entry("qemu", recipe(arch), lambda folder: _fetch(folder, arch)), arch
+    )

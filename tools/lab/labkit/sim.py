@@ -38,7 +38,11 @@ def nic_of(end: str) -> int | None:
 
 def straight(cards: int, ports: int) -> list[Wire]:
     """Port p of all cards on wire p."""
-    return [Wire(f"p{port}", tuple(f"c{card}.{port}" for card in range(cards))) for port in range(ports)] if cards > 1 else []
+    return (
+        [Wire(f"p{port}", tuple(f"c{card}.{port}" for card in range(cards))) for port in range(ports)]
+        if cards > 1
+        else []
+    )
 
 
 def program() -> Path:
@@ -47,8 +51,16 @@ def program() -> Path:
 
 
 class Sim:
-    def __init__(self, cards: int, wires: Sequence[Wire], sockets: Path, artifacts: Path, capture: Path | None = None,
-                 options: Sequence[str] = (), vhost_user: bool = False):
+    def __init__(
+        self,
+        cards: int,
+        wires: Sequence[Wire],
+        sockets: Path,
+        artifacts: Path,
+        capture: Path | None = None,
+        options: Sequence[str] = (),
+        vhost_user: bool = False,
+    ):
         if not program().exists():
             raise LabError(f"the card model is not built: {program()} is missing (make sim)")
         self.cards = [sockets / f"card{number}" for number in range(cards)]
@@ -113,7 +125,8 @@ class Sim:
 
     @contextlib.contextmanager
     def capturing(self, folder: Path) -> Iterator[list[Path]]:
-        """Captures all wires for the time of the context, instead of a running capture; yields the files, one for each wire."""
+        """Captures all wires for the time of the context, instead of a running capture; yields the files, one for each
+        wire."""
         files = [Path(name) for name in self.control("capture", "start", str(folder))]
         try:
             yield files

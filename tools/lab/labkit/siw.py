@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""siw, the kernel's software iWARP, for guests: Debian does not build it, so it is built from Debian's source (the package
-linux-source-X.Y of the guests' release).
+"""siw, the kernel's software iWARP, for guests: Debian does not build it, so it is built from Debian's source (the
+package linux-source-X.Y of the guests' release).
 
-Its protocol is not changed, since tests use it as an independent implementation. Its constants for CRC and the MPA revision become
-module parameters. It has our patches (docs/upstream) for a message that it would lose, after which iw_cm has BUG(), and for lists with
-empty SGEs, on which it stops the machine. A parameter makes a pause in which that message comes.
+Its protocol is not changed, since tests use it as an independent implementation. Its constants for CRC and the MPA
+revision become module parameters. It has our patches (docs/upstream) for a message that it would lose, after which
+iw_cm has BUG(), and for lists with empty SGEs, on which it stops the machine. A parameter makes a pause in which that
+message comes.
 """
 
 import os
@@ -30,7 +31,10 @@ def _fetch(made: image.Image, folder: Path) -> None:
     package = kernel.source(arch.of_image(made.suite)[0])
     name = package_name(made)
     part = f"{name}/drivers/infiniband/sw/siw"
-    script = f"dpkg-deb --fsys-tarfile {package} | tar -xO ./usr/src/{name}.tar.xz | tar -xJ -C {folder} --strip-components=4 {part}"
+    script = (
+        f"dpkg-deb --fsys-tarfile {package} | tar -xO ./usr/src/{name}.tar.xz | tar -xJ -C"
+        f" {folder} --strip-components=4 {part}"
+    )
     with progress.step(f"unpacking siw of {name}"):
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, check=False)
     if done.returncode or not (folder / "siw/siw_main.c").exists():
@@ -66,7 +70,14 @@ def with_pause(text: str) -> str:
     line, newline, tail = tail.partition("\n")
     if not found or tail.count(AFTER_REPLY) != 1:
         raise LabError("siw_accept() is not as expected")
-    return head + found + line + newline + PAUSE + tail.replace(AFTER_REPLY, "\tif (reply_pause)\n\t\tmsleep(reply_pause);\n" + AFTER_REPLY)
+    return (
+        head
+        + found
+        + line
+        + newline
+        + PAUSE
+        + tail.replace(AFTER_REPLY, "\tif (reply_pause)\n\t\tmsleep(reply_pause);\n" + AFTER_REPLY)
+    )
 
 
 def patched(original: Path) -> dict[Path, str]:
@@ -95,9 +106,13 @@ def module(suite: str = "bookworm") -> Path | None:
             target = goal / path.name
             if not target.exists() or target.read_text() != text:
                 target.write_text(text)
-        build.in_build_root(made, f"""
+        build.in_build_root(
+            made,
+            f"""
             cd /src/build/guest/{suite}/siw
             make -C /lib/modules/{made.release}/build M=$PWD CONFIG_RDMA_SIW=m -j{os.cpu_count()} modules
             mkdir -p ../modules
-            cp -pu siw.ko ../modules/""", paths.guest_build(suite) / "log/siw.log")
+            cp -pu siw.ko ../modules/""",
+            paths.guest_build(suite) / "log/siw.log",
+        )
     return paths.guest_build(suite) / "modules/siw.ko"

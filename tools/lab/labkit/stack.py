@@ -10,8 +10,8 @@ MODULES = "/t3/modules"
 
 
 class Level(NamedTuple):
-    """Which part of the stack is loaded, and the modules that serve user space: libibverbs and librdmacm use the first one for a
-    kind of device. Modules are loaded from /t3/modules if they exist there; parameters follow the name."""
+    """Which part of the stack is loaded, and the modules that serve user space: libibverbs and librdmacm use the first
+    one for a kind of device. Modules are loaded from /t3/modules if they exist there; parameters follow the name."""
 
     name: str
     nic: bool = False
@@ -22,20 +22,24 @@ class Level(NamedTuple):
 # Beside ib_uverbs, whose functions rdma_ucm needs (on 6.1 and 6.12 also siw and rxe), ours has other names.
 T3_UVERBS_BESIDE = "t3_uverbs class_name=t3_verbs prefix=t3uverbs"
 
-LEVELS = {level.name: level for level in (
-    Level("none"),
-    Level("nic", nic=True),
-    Level("rdma", nic=True, rdma=True, access=("ib_uverbs", "rdma_ucm")),
-    Level("rdma-t3cm", nic=True, rdma=True, access=("ib_uverbs", "t3_rdma_cm")),
-    Level("rdma-t3uverbs", nic=True, rdma=True, access=(T3_UVERBS_BESIDE, "ib_uverbs", "rdma_ucm")),
-    Level("rdma-t3", nic=True, rdma=True, access=("t3_uverbs", "t3_rdma_cm")),
-)}
+LEVELS = {
+    level.name: level
+    for level in (
+        Level("none"),
+        Level("nic", nic=True),
+        Level("rdma", nic=True, rdma=True, access=("ib_uverbs", "rdma_ucm")),
+        Level("rdma-t3cm", nic=True, rdma=True, access=("ib_uverbs", "t3_rdma_cm")),
+        Level("rdma-t3uverbs", nic=True, rdma=True, access=(T3_UVERBS_BESIDE, "ib_uverbs", "rdma_ucm")),
+        Level("rdma-t3", nic=True, rdma=True, access=("t3_uverbs", "t3_rdma_cm")),
+    )
+}
 
 
 # Software RDMA devices, and their modules.
 SOFTWARE = {"siw": "siw", "rxe": "rdma_rxe"}
 
-# Modules that serve user space, in the order of unloading. First the devices that need functions of ib_uverbs on 6.1 and 6.12.
+# Modules that serve user space, in the order of unloading. First the devices that need functions of ib_uverbs on 6.1
+# and 6.12.
 _ACCESS_MODULES = (*SOFTWARE.values(), "t3_rdma_cm", "rdma_ucm", "rdma_cm", "iw_cm", "ib_cm", "ib_uverbs", "t3_uverbs")
 
 
@@ -69,8 +73,10 @@ def load_module(name: str, parameters: str = "") -> str:
         fi"""
 
 
-INSTALL_PROVIDER = ("providers=/usr/lib/$(uname -m)-linux-gnu/libibverbs && mkdir -p $providers /etc/libibverbs.d && "
-                    "cp /t3/provider/*.so $providers/ && cp /t3/provider/*.driver /etc/libibverbs.d/")
+INSTALL_PROVIDER = (
+    "providers=/usr/lib/$(uname -m)-linux-gnu/libibverbs && mkdir -p $providers /etc/libibverbs.d && "
+    "cp /t3/provider/*.so $providers/ && cp /t3/provider/*.driver /etc/libibverbs.d/"
+)
 
 # Prints the T3's interfaces in the order of cards and ports.
 LIST_INTERFACES = """for path in /sys/class/net/*; do
@@ -113,11 +119,17 @@ def _bring_up_cards(lab) -> None:
         guest.interfaces = names.split()
         ports = len(guest.cards) * lab.ports
         if len(guest.interfaces) != ports:
-            raise LabError(f"{guest.name}: {ports} T3 ports expected, found {names.split()}; its kernel log:\n"
-                           f"{guest.dmesg()[-3000:]}")
-    _everywhere(guests, lambda guest: " && ".join(
-        f"ip addr add {address(port, guest.number)}/24 dev {name} && ip link set {name} up"
-        for port, name in enumerate(guest.interfaces)))
+            raise LabError(
+                f"{guest.name}: {ports} T3 ports expected, found {names.split()}; its kernel log:\n"
+                f"{guest.dmesg()[-3000:]}"
+            )
+    _everywhere(
+        guests,
+        lambda guest: " && ".join(
+            f"ip addr add {address(port, guest.number)}/24 dev {name} && ip link set {name} up"
+            for port, name in enumerate(guest.interfaces)
+        ),
+    )
     for guest in guests:
         for port, name in enumerate(guest.interfaces):
             if lab.wired(guest.number, port):
@@ -128,18 +140,27 @@ def _bring_up_nics(lab) -> None:
     guests = [guest for guest in lab.guests if guest.nics]
     _everywhere(guests, "modprobe virtio_net")
     for guest in guests:
-        guest.nic_interfaces = [guest.check(NAME_OF_MAC.replace("MAC", guest.mac(number))).strip()
-                                for number in range(len(guest.nics))]
-    _everywhere(guests, lambda guest: " && ".join(
-        f"ip addr add {address(nic.network, guest.number)}/24 dev {name} && ip link set {name} up"
-        for nic, name in zip(guest.nics, guest.nic_interfaces)))
+        guest.nic_interfaces = [
+            guest.check(NAME_OF_MAC.replace("MAC", guest.mac(number))).strip() for number in range(len(guest.nics))
+        ]
+    _everywhere(
+        guests,
+        lambda guest: " && ".join(
+            f"ip addr add {address(nic.network, guest.number)}/24 dev {name} && ip link set {name} up"
+            for nic, name in zip(guest.nics, guest.nic_interfaces)
+        ),
+    )
 
 
 def add_links(guests, kind: str, wanted=lambda guest: guest.nic_interfaces) -> None:
     """Creates software RDMA devices, siw0 or rxe0 and so on, on ordinary NICs."""
     _everywhere(guests, load_module(SOFTWARE[kind]))
-    _everywhere(guests, lambda guest: " && ".join(
-        f"rdma link add {kind}{number} type {kind} netdev {name}" for number, name in enumerate(wanted(guest))))
+    _everywhere(
+        guests,
+        lambda guest: " && ".join(
+            f"rdma link add {kind}{number} type {kind} netdev {name}" for number, name in enumerate(wanted(guest))
+        ),
+    )
 
 
 def load_access(guests, access: tuple[str, ...]) -> None:
@@ -150,7 +171,10 @@ def load_access(guests, access: tuple[str, ...]) -> None:
 
 def unload_access(guests) -> None:
     """Unloads all modules that serve user space, and software devices."""
-    _everywhere(guests, f"for module in {' '.join(_ACCESS_MODULES)}; do [ ! -e /sys/module/$module ] || rmmod $module || exit; done")
+    _everywhere(
+        guests,
+        f"for module in {' '.join(_ACCESS_MODULES)}; do [ ! -e /sys/module/$module ] || rmmod $module || exit; done",
+    )
 
 
 def bring_up_cards(guests) -> None:

@@ -15,13 +15,18 @@ PART = "drivers/net/ethernet/chelsio/cxgb3"
 
 def patches(suite: str) -> list[Path]:
     """Our patches for the cxgb3 of a release's kernel."""
-    return [PATCHES / f"cxgb3-offload-sgl-{kernel.SOURCES[suite].rpartition('-')[2]}.patch", PATCHES / "cxgb3-l2t-namespace.patch"]
+    return [
+        PATCHES / f"cxgb3-offload-sgl-{kernel.SOURCES[suite].rpartition('-')[2]}.patch",
+        PATCHES / "cxgb3-l2t-namespace.patch",
+    ]
 
 
 def _fetch(suite: str, folder: Path) -> None:
     name = kernel.SOURCES[suite]
-    script = (f"dpkg-deb --fsys-tarfile {kernel.source(suite)} | tar -xO ./usr/src/{name}.tar.xz | "
-              f"tar -xJ -C {folder} --strip-components=1 {name}/{PART}")
+    script = (
+        f"dpkg-deb --fsys-tarfile {kernel.source(suite)} | tar -xO ./usr/src/{name}.tar.xz | "
+        f"tar -xJ -C {folder} --strip-components=1 {name}/{PART}"
+    )
     with progress.step(f"unpacking cxgb3 of {name}"):
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, check=False)
     if done.returncode or not (folder / PART / "sge.c").exists():
@@ -36,7 +41,9 @@ def source(suite: str) -> Path:
 
 def apply(by: Path, tree: Path, strip: int = 1) -> None:
     """Applies a patch. Fails if it does not apply without fuzz."""
-    done = subprocess.run(["patch", "--fuzz=0", f"-p{strip}", "-d", tree, "-i", by], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["patch", "--fuzz=0", f"-p{strip}", "-d", tree, "-i", by], capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise LabError(f"{by.name} does not apply: {done.stderr or done.stdout}")
 
@@ -58,7 +65,9 @@ def modules(suite: str) -> Path:
     for part in ("include", "kernel"):
         build.sync(paths.REPO / part, goal / "ours" / part, build.built)
     with progress.step(f"building cxgb3 with our patches for {suite}"):
-        build.in_build_root(made, f"""
+        build.in_build_root(
+            made,
+            f"""
             cd /src/build/guest/{suite}/upstream
             headers=/lib/modules/{made.release}/build
             make -C $headers M=$PWD/linux/{PART} CONFIG_CHELSIO_T3=m -j{os.cpu_count()} modules
@@ -66,5 +75,7 @@ def modules(suite: str) -> Path:
                 KCFLAGS="-I$PWD/ours/include -I$PWD/ours/kernel/include -DT3_STREAM_PIECE_MAX=1024" -j{os.cpu_count()} modules
             mkdir -p patched long
             cp -p linux/{PART}/cxgb3.ko patched/
-            cp -p ours/kernel/iw_cxgb3/iw_cxgb3.ko long/""", paths.guest_build(suite) / "log/upstream.log")
+            cp -p ours/kernel/iw_cxgb3/iw_cxgb3.ko long/""",  # noqa: E501
+            paths.guest_build(suite) / "log/upstream.log",
+        )  # noqa: E501
     return goal

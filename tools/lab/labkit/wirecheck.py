@@ -3,16 +3,17 @@
 
     t3lab check-wire CAPTURE...
 
-fails if a capture has a frame that tshark reports as malformed or as an expert error, a wrong checksum, an acknowledgement of
-unsent data, data beyond the window, an FPDU with a bad CRC, a byte of an RDMA connection that is not MPA, DDP and RDMAP, messages
-out of order (MSN, MO, TO, queue number, last flag), a TERMINATE whose code the RFCs do not define for its cause, or no RDMA connection at
-all. As a module:
+fails if a capture has a frame that tshark reports as malformed or as an expert error, a wrong checksum, an
+acknowledgement of unsent data, data beyond the window, an FPDU with a bad CRC, a byte of an RDMA connection that is not
+MPA, DDP and RDMAP, messages out of order (MSN, MO, TO, queue number, last flag), a TERMINATE whose code the RFCs do not
+define for its cause, or no RDMA connection at all. As a module:
 
     report = wirecheck.check("p0.pcapng")      # raises WireError
     report.messages["Send"]                    # FPDUs by RDMAP opcode
     report.terminates                          # the codes of TERMINATEs, as iwarp.Code
 
-A capture must have all frames that the ends sent, as those of t3sim do. Connections that began before the capture are not checked.
+A capture must have all frames that the ends sent, as those of t3sim do. Connections that began before the capture are
+not checked.
 """
 
 import collections
@@ -46,8 +47,10 @@ class Report:
 
 
 # A line of columns for each frame, tabs between them, then the details of the iWARP protocols.
-COLUMNS = ("frame.number tcp.stream ip.src tcp.srcport tcp.len tcp.flags tcp.seq_raw tcp.ack_raw tcp.window_size "
-           "tcp.window_size_scalefactor ip.checksum.status tcp.checksum.status _ws.expert.severity _ws.expert.message")
+COLUMNS = (
+    "frame.number tcp.stream ip.src tcp.srcport tcp.len tcp.flags tcp.seq_raw tcp.ack_raw tcp.window_size "
+    "tcp.window_size_scalefactor ip.checksum.status tcp.checksum.status _ws.expert.severity _ws.expert.message"
+)
 FORMAT = ",".join(f'"{field}","%Cus:{field}"' for field in COLUMNS.split()) + ',"info","%i"'
 TSHARK = [
     "tshark", "-n", "-T", "tabs", "-P", "-O", "iwarp_mpa,iwarp_ddp_rdmap", "-o", f"gui.column.format:{FORMAT}",
@@ -90,10 +93,20 @@ FIELDS = {
     "Data Sink Tagged Offset": ("sink_offset", _number),
     "RDMA Read Message Size": ("read_size", _number),
     "Layer": ("layer", _number),
-    **dict.fromkeys(("Error Types", "Error Types for RDMA layer", "Error Types for DDP layer", "Error Types for LLP layer"),
-                    ("error_type", _number)),
-    **dict.fromkeys(("Error Code", "Error Code for RDMA layer", "Error Code for DDP Tagged Buffer", "Error Code for DDP Untagged Buffer",
-                     "Error Code for LLP layer"), ("error_code", _number)),
+    **dict.fromkeys(
+        ("Error Types", "Error Types for RDMA layer", "Error Types for DDP layer", "Error Types for LLP layer"),
+        ("error_type", _number),
+    ),
+    **dict.fromkeys(
+        (
+            "Error Code",
+            "Error Code for RDMA layer",
+            "Error Code for DDP Tagged Buffer",
+            "Error Code for DDP Untagged Buffer",
+            "Error Code for LLP layer",
+        ),
+        ("error_code", _number),
+    ),
 }
 
 
@@ -118,14 +131,45 @@ class Frame:
 
     @classmethod
     def parse(cls, line: str) -> "Frame":
-        number, stream, source, port, length, flags, seq, ack, window, scale, ip_sum, tcp_sum, severity, message, info = line.split("\t", 14)
-        problems = [f"wrong {name} checksum, from {source}" for name, status in (("IP", ip_sum), ("TCP", tcp_sum)) if "Bad" in status]
+        (
+            number,
+            stream,
+            source,
+            port,
+            length,
+            flags,
+            seq,
+            ack,
+            window,
+            scale,
+            ip_sum,
+            tcp_sum,
+            severity,
+            message,
+            info,
+        ) = line.split("\t", 14)
+        problems = [
+            f"wrong {name} checksum, from {source}"
+            for name, status in (("IP", ip_sum), ("TCP", tcp_sum))
+            if "Bad" in status
+        ]
         if "Error" in severity:
             problems.append(f"expert: {message}")
         flags = int(flags or "0", 16)
         known = window and (flags & SYN or scale != "-1")
-        return cls(int(number), stream, port, int(length or 0), flags, int(seq or 0), int(ack or 0), int(window) if known else None,
-                   problems, info, unseen=next((text for text in IMPOSSIBLE if text in message), ""))
+        return cls(
+            int(number),
+            stream,
+            port,
+            int(length or 0),
+            flags,
+            int(seq or 0),
+            int(ack or 0),
+            int(window) if known else None,
+            problems,
+            info,
+            unseen=next((text for text in IMPOSSIBLE if text in message), ""),
+        )
 
     def detail(self, line: str) -> None:
         """A line of the details."""
@@ -268,12 +312,14 @@ class _Checker:
 
 
 def check(path: Path | str, connections: int = 1, allowed: Iterable[str] = ()) -> Report:
-    """Checks a capture with at least this number of RDMA connections; problems that match an allowed pattern are expected. Raises
-    WireError."""
+    """Checks a capture with at least this number of RDMA connections; problems that match an allowed pattern are
+    expected. Raises WireError."""
     if not shutil.which("tshark"):
         raise WireError("tshark is not installed")
     checker = _Checker(allowed)
-    with subprocess.Popen([*TSHARK, "-r", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tshark:
+    with subprocess.Popen(
+        [*TSHARK, "-r", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as tshark:
         checker.frames(tshark.stdout)
         complaints = tshark.stderr.read()
     report = checker.report
