@@ -183,10 +183,7 @@ struct t3_dev {
 	spinlock_t gone_lock;		/* setting T3_DEV_GONE; irq */
 	struct mutex db_mutex;		/* T3_DEV_DB_OFF and the QPs' status words */
 	unsigned long db_next __guarded_by(&db_mutex);	/* id of the QP to ring next */
-	/* port.c; a bit per port */
-	unsigned long ports_up, gids_changed;
-	unsigned long ports_next;	/* jiffies: their next events */
-	struct delayed_work ports_work;
+	unsigned long ports_up;		/* bit per port, port.c */
 	struct t3_ctrl ctrl;
 
 	struct xarray qps;		/* id -> t3_qp, irq lock */
@@ -747,7 +744,6 @@ void t3_dev_dispatch(struct t3_dev *dev, enum ib_event_type type, u32 port);
 
 /* port.c */
 void t3_ports_init(struct t3_dev *dev);
-void t3_ports_work(struct work_struct *work);
 int t3_ports_watch(void);
 void t3_ports_unwatch(void);
 

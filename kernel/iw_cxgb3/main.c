@@ -227,7 +227,6 @@ static void t3_dev_shutdown(struct t3_dev *dev)
 		flush_work(&dev->fatal_work);	/* dispatches an event of the device */
 		ib_unregister_device(&dev->ibdev);
 	}
-	cancel_delayed_work_sync(&dev->ports_work);	/* no notifier finds the device any more */
 	T3_RACE_POINT(t3_shutdown_unregistered);
 	if (!t3_dev_gone(dev))
 		t3_cm_shut_down(dev);
@@ -440,7 +439,6 @@ static void t3_client_add(struct t3cdev *tdev)
 	INIT_WORK(&dev->shutdown_work, t3_shutdown_work);
 	INIT_WORK(&dev->unregister_work, t3_unregister_work);
 	INIT_DELAYED_WORK(&dev->db_work, t3_doorbell_work);
-	INIT_DELAYED_WORK(&dev->ports_work, t3_ports_work);
 	t3_health_init(dev);
 
 	mutex_lock(&devices_mutex);

@@ -39,38 +39,14 @@ static void t3_port_check_link(struct t3_dev *dev, u32 i)
 		t3_dev_dispatch(dev, up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR, i + 1);
 }
 
-/*
- * The owner of a port may change it in a loop, and each event takes memory of the kernel for each
- * open device in ib_uverbs. So what follows an event within this time is reported at its end.
- */
-#define T3_PORT_EVENTS_DELAY	(HZ / 4)
-
 /* On a GID_CHANGE ib_core queries the GID again before it forwards the event. */
-void t3_ports_work(struct work_struct *work)
-{
-	struct t3_dev *dev = container_of(to_delayed_work(work), struct t3_dev, ports_work);
-	u32 i;
-
-	if (!ib_device_try_get(&dev->ibdev))
-		return;
-	WRITE_ONCE(dev->ports_next, jiffies + T3_PORT_EVENTS_DELAY);
-	for (i = 0; i < dev->ports.nports; i++) {
-		if (test_and_clear_bit(i, &dev->gids_changed))
-			t3_dev_dispatch(dev, IB_EVENT_GID_CHANGE, i + 1);
-		t3_port_check_link(dev, i);
-	}
-	ib_device_put(&dev->ibdev);
-}
-
 static void t3_port_event(struct t3_dev *dev, u32 i, unsigned long event)
 {
-	unsigned long left = READ_ONCE(dev->ports_next) - jiffies;
-
 	ASSERT_RTNL();
 	if (event == NETDEV_CHANGEADDR)
-		set_bit(i, &dev->gids_changed);
-	queue_delayed_work(t3_workqueue, &dev->ports_work,
-			   left <= T3_PORT_EVENTS_DELAY ? left : 0);
+		t3_dev_dispatch(dev, IB_EVENT_GID_CHANGE, i + 1);
+	else
+		t3_port_check_link(dev, i);
 }
 
 /* The device of a port, or NULL. Its reference keeps the device registered. */

@@ -75,7 +75,6 @@ static bool test_flag(int nr, const unsigned long *flags)
 	return set;
 }
 
-static struct t3_dev *dev;
 static struct ib_device *ibdev_of_netdev(const struct net_device *netdev);
 static void put_ibdev(struct ib_device *ibdev);
 static void card_doorbell(u32 value);
@@ -120,7 +119,6 @@ static void ring_free(void *ring);
 #include "health.c"
 #define ib_device_get_by_netdev(netdev, driver) ibdev_of_netdev(netdev)
 #define ib_device_put put_ibdev
-#define ib_device_try_get(ibdev) (ibdev_of_netdev(dev->ports.lldevs[0]) == (ibdev))
 #include "port.c"
 
 #undef pci_clear_master
@@ -128,6 +126,7 @@ static void ring_free(void *ring);
 #undef ib_dispatch_event
 
 struct workqueue_struct *t3_workqueue;
+static struct t3_dev *dev;
 static struct work_struct drop_work;	/* cxgb3 reports a dropped doorbell */
 
 static struct {
@@ -477,7 +476,6 @@ static int card_init(struct kunit *test)
 	mutex_init(&dev->db_mutex);
 	init_waitqueue_head(&dev->ctrl.wait);
 	INIT_DELAYED_WORK(&dev->db_work, t3_doorbell_work);
-	INIT_DELAYED_WORK(&dev->ports_work, t3_ports_work);
 	INIT_WORK(&drop_work, nic_driver_reports_drop);
 	INIT_WORK(&full_work, nic_driver_reports_full);
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
@@ -506,7 +504,6 @@ static void card_exit(struct kunit *test)
 	flush_work(&drop_work);
 	flush_work(&full_work);
 	cancel_delayed_work_sync(&dev->db_work);
-	cancel_delayed_work_sync(&dev->ports_work);
 	t3_health_stop(dev);
 	destroy_workqueue(t3_workqueue);
 	KUNIT_EXPECT_EQ(test, card.qp_refs, 0);
@@ -1107,51 +1104,11 @@ static void mac_address_change_reports_gid_change(struct kunit *test)
 	rtnl_lock();
 	t3_port_netdev_event(&t3_port_notifier, NETDEV_CHANGEADDR, &info);
 	rtnl_unlock();
-	flush_delayed_work(&dev->ports_work);
 	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_GID_CHANGE], 1);
 	rtnl_lock();
 	t3_port_netdev_event(&t3_port_notifier, NETDEV_CHANGENAME, &info);
 	rtnl_unlock();
-	flush_delayed_work(&dev->ports_work);
 	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_GID_CHANGE], 1);
-}
-
-static unsigned int port_events(void)
-{
-	return events.device[IB_EVENT_GID_CHANGE] + events.device[IB_EVENT_PORT_ACTIVE] +
-	       events.device[IB_EVENT_PORT_ERR];
-}
-
-/* As a container may, which has the port. The last state is reported. */
-static void changes_in_a_loop_make_few_events(struct kunit *test)
-{
-	struct net_device *ndev = dev->ports.lldevs[0];
-	struct netdev_notifier_info info = { .dev = ndev };
-	unsigned long begin = jiffies;
-	unsigned int i;
-
-	dev->ibdev.ops.owner = THIS_MODULE;
-	dev->ports.nports = 1;
-	set_bit(__LINK_STATE_START, &ndev->state);
-	for (i = 0; i < 50; i++) {
-		change_bit(__LINK_STATE_NOCARRIER, &ndev->state);
-		rtnl_lock();
-		t3_port_netdev_event(&t3_port_notifier, NETDEV_CHANGE, &info);
-		t3_port_netdev_event(&t3_port_notifier, NETDEV_CHANGEADDR, &info);
-		rtnl_unlock();
-		msleep(20);
-	}
-	/* Two each time, and the time may be longer. */
-	KUNIT_EXPECT_LE(test, port_events(), 2 * (2 + 4 * (jiffies - begin) / HZ));
-	clear_bit(__LINK_STATE_NOCARRIER, &ndev->state);
-	rtnl_lock();
-	t3_port_netdev_event(&t3_port_notifier, NETDEV_CHANGE, &info);
-	rtnl_unlock();
-	for (i = 0; i < 100 && delayed_work_pending(&dev->ports_work); i++)
-		msleep(50);
-	flush_delayed_work(&dev->ports_work);
-	KUNIT_EXPECT_EQ(test, dev->ports_up, 1);
-	KUNIT_EXPECT_GE(test, events.device[IB_EVENT_GID_CHANGE], 2);
 }
 
 static struct net_device *new_vlan(struct kunit *test, struct net_device *below)
@@ -1257,7 +1214,6 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(close_that_cannot_be_sent_ends_bus_mastering),
 	KUNIT_CASE(firmware_without_modify_replies_keeps_bus_mastering),
 	KUNIT_CASE(mac_address_change_reports_gid_change),
-	KUNIT_CASE(changes_in_a_loop_make_few_events),
 	KUNIT_CASE(removed_addresses_are_reported),
 	KUNIT_CASE(notifiers_of_ports_are_removed),
 	{}

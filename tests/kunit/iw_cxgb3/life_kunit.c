@@ -115,7 +115,6 @@ static struct {
 	bool closes_slowly, fails_slowly;
 	bool report_at_unregister, report_at_close;	/* of a failure, still in progress */
 	bool doorbells_at_close;	/* are to be rung later */
-	bool port_events_at_close;	/* are to be reported later */
 	unsigned int unregistered_clients;
 	bool interface_is_up;		/* when the module registers with cxgb3 */
 	struct work_struct *last_work;	/* queued while the module is unloaded */
@@ -213,7 +212,6 @@ void t3_cm_close(struct t3_dev *dev)
 		msleep(50);
 	seen.report_at_close |= !!work_busy(&dev->fatal_work);
 	seen.doorbells_at_close |= delayed_work_pending(&dev->db_work);
-	seen.port_events_at_close |= delayed_work_pending(&dev->ports_work);
 	seen.allocated--;
 }
 
@@ -279,10 +277,6 @@ void t3_rsc_close(struct t3_dev *dev)
 int t3_dma_check(struct t3_dev *dev)
 {
 	return seen.dma_error;
-}
-
-void t3_ports_work(struct work_struct *work)
-{
 }
 
 void t3_ports_init(struct t3_dev *dev)
@@ -539,7 +533,6 @@ static void device_is_freed_after_its_work_items(struct kunit *test)
 {
 	device_with_a_connection(test);
 	queue_delayed_work(t3_workqueue, &the_dev()->db_work, 60 * HZ);
-	queue_delayed_work(t3_workqueue, &the_dev()->ports_work, 60 * HZ);
 	t3_pci_event(&t3_pci_notifier, BUS_NOTIFY_UNBIND_DRIVER, &pdev->dev);
 	KUNIT_EXPECT_EQ(test, seen.ctrl_closed, 1);
 	KUNIT_EXPECT_FALSE(test, seen.doorbells_at_close);
@@ -549,7 +542,6 @@ static void device_is_freed_after_its_work_items(struct kunit *test)
 	nic_removes();
 	t3_pci_event(&t3_pci_notifier, BUS_NOTIFY_UNBOUND_DRIVER, &pdev->dev);
 	KUNIT_EXPECT_FALSE(test, seen.doorbells_at_close);
-	KUNIT_EXPECT_FALSE(test, seen.port_events_at_close);
 	KUNIT_EXPECT_FALSE(test, seen.report_at_close);
 }
 
