@@ -236,7 +236,8 @@ def test_a_pulled_cable(pair):
     [
         (CLIENT, ("no-tid", 1), "rping-small", "rping: status"),
         pytest.param(0, ("no-stid", 1), "rping-small", "the server's rping ended with status", marks=pytest.mark.long),
-        (CLIENT, ("tpt-ecc", 1), "rping-small", "rping was disconnected"),
+        # Before or after it has seen that it is connected.
+        (CLIENT, ("tpt-ecc", 1), "rping-small", "rping"),
         pytest.param(0, ("tpt-ecc", 1), "requests", "wrong result", marks=pytest.mark.long),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else str(value),
