@@ -121,58 +121,53 @@ TEST(MemoryCosts, OfFramesThatAnImpairmentDelays) {
     send_frames(far, 20'000);
 }
 
-TEST(MemoryCosts, OfMessagesThatWaitForTheHost) {
+/// Response queues, one of them without a credit.
+struct WaitingMessages {
+    explicit WaitingMessages(unsigned queue) {
+        irq.add_hooks(hooks);
+        responses.add_hooks(hooks);
+        fill_register_file(regs, hooks);
+        regs.write(reg::SG_CONTROL, hw::sg_control::global_enable);
+        hw::response_context::size.set(*responses.response_context(queue), 1024);
+    }
     FakeHost host;
     EventQueue events;
-    RegisterBank regs("costs", reg::file_size);
+    RegisterBank regs{"costs", reg::file_size};
     Counters counters;
-    Irq irq(host, regs);
-    Faults faults(counters);
+    Irq irq{host, regs};
+    Faults faults{counters};
     RegisterHooks hooks;
-    irq.add_hooks(hooks);
-    Responses responses(host, events, regs, irq, faults, counters, [](unsigned) {});
-    responses.add_hooks(hooks);
-    fill_register_file(regs, hooks);
-    regs.write(reg::SG_CONTROL, hw::sg_control::global_enable);
-    hw::response_context::size.set(*responses.response_context(0), 1024); // without a credit
+    Responses responses{host, events, regs, irq, faults, counters, [](unsigned) {}};
+};
+
+TEST(MemoryCosts, OfMessagesThatWaitForTheHost) {
+    WaitingMessages card(0);
     const std::size_t before = in_use;
     for (const std::size_t size : {32U, 100U, 2000U})
         for (int n = 0; n < 1500; ++n) {
-            responses.post_cpl(0, Buffer(size, 0x39));
-            ASSERT_LE(in_use - before, responses.waiting_bytes() + apart);
+            card.responses.post_cpl(0, Buffer(size, 0x39));
+            ASSERT_LE(in_use - before, card.responses.waiting_bytes() + apart);
         }
     EXPECT_GT(in_use - before, 1500U * 2000);
-    EXPECT_EQ(counters.value("sge.messages_lost"), 0U);
+    EXPECT_EQ(card.counters.value("sge.messages_lost"), 0U);
 }
 
 /// A restart takes the messages of a queue away, and the host fills it again at once.
 TEST(MemoryCosts, OfMessagesOfQueuesThatAreRestarted) {
     constexpr std::size_t bound = hw::queue_sets * Responses::waiting_bytes_limit;
-    FakeHost host;
-    EventQueue events;
-    RegisterBank regs("costs", reg::file_size);
-    Counters counters;
-    Irq irq(host, regs);
-    Faults faults(counters);
-    RegisterHooks hooks;
-    irq.add_hooks(hooks);
-    Responses responses(host, events, regs, irq, faults, counters, [](unsigned) {});
-    responses.add_hooks(hooks);
-    fill_register_file(regs, hooks);
-    regs.write(reg::SG_CONTROL, hw::sg_control::global_enable);
-    hw::response_context::size.set(*responses.response_context(7), 1024); // without a credit
+    WaitingMessages card(7);
     const std::size_t before = in_use;
     std::size_t most = 0;
     for (int restarts = 0; restarts < 12; ++restarts) {
         for (unsigned n = 0; n < Responses::waiting_bytes_limit / 300; ++n)
-            responses.post_cpl(7, Buffer(144, 0x22));
+            card.responses.post_cpl(7, Buffer(144, 0x22));
         most = std::max(most, in_use - before);
-        responses.restart(7);
+        card.responses.restart(7);
     }
     EXPECT_LE(most, bound + apart);
     EXPECT_GT(most, bound / 2);
-    EXPECT_EQ(counters.value("sge.messages_lost"), 0U);
-    events.advance(tcp::second);
+    EXPECT_EQ(card.counters.value("sge.messages_lost"), 0U);
+    card.events.advance(tcp::second);
     EXPECT_LE(in_use - before, apart);
 }
 

@@ -14,7 +14,20 @@ namespace {
 
 using namespace tcp;
 
-class ToeEvent : public testing::Test, public CardAndScript {};
+class ToeEvent : public testing::Test, public CardAndScript {
+protected:
+    /// Connections 0 to @p n - 1, from a port each.
+    void connect_all(Tid n) {
+        for (Tid tid = 0; tid < n; ++tid) {
+            card_port = static_cast<std::uint16_t>(50000 + tid);
+            a.control("01c00000 81000005 03010000 " + word(std::uint32_t{card_port} << 16 | 7471) +
+                      " 0a000001 0a000002 804d0010 10100000 00000000 00008c00");
+            tcp::Segment s = segment(tcp::flag_syn | tcp::flag_ack, script_isn - 1, card_isn);
+            s.mss = 1460;
+            a.toe.frame_in(0, frame(s));
+        }
+    }
+};
 
 TEST_F(ToeEvent, SynForAServerIsReportedOnce) {
     listen_and_syn();
@@ -629,14 +642,7 @@ TEST_F(ToeEvent, SendBufferIsBoundedByTheCardsMemory) {
 /// the rings before they exceed their limit.
 TEST_F(ToeEvent, ManyBusyConnectionsStayWithinTheBounds) {
     constexpr unsigned connections = 100;
-    for (Tid tid = 0; tid < connections; ++tid) {
-        card_port = static_cast<std::uint16_t>(50000 + tid);
-        a.control("01c00000 81000005 03010000 " + word(std::uint32_t{card_port} << 16 | 7471) +
-                  " 0a000001 0a000002 804d0010 10100000 00000000 00008c00");
-        tcp::Segment s = segment(tcp::flag_syn | tcp::flag_ack, script_isn - 1, card_isn);
-        s.mss = 1460;
-        a.toe.frame_in(0, frame(s));
-    }
+    connect_all(connections);
     a.opcodes();
     a.mac.frames.clear();
     const auto within = [&] {
@@ -673,14 +679,7 @@ TEST_F(ToeEvent, ManyBusyConnectionsStayWithinTheBounds) {
 /// Memory that becomes free at once is not filled at once, and what it held is not freed at once.
 TEST_F(ToeEvent, WaitingRequestsAndEndedQueuesTakeManyEvents) {
     constexpr Tid connections = 12;
-    for (Tid tid = 0; tid < connections; ++tid) {
-        card_port = static_cast<std::uint16_t>(50000 + tid);
-        a.control("01c00000 81000005 03010000 " + word(std::uint32_t{card_port} << 16 | 7471) +
-                  " 0a000001 0a000002 804d0010 10100000 00000000 00008c00");
-        tcp::Segment s = segment(tcp::flag_syn | tcp::flag_ack, script_isn - 1, card_isn);
-        s.mss = 1460;
-        a.toe.frame_in(0, frame(s));
-    }
+    connect_all(connections);
     for (unsigned n = 0; n < 300; ++n)
         for (Tid tid = 0; tid < connections && !a.toe.congested(); ++tid)
             a.offload(greedy_data(tid, 64 << 10));
