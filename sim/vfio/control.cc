@@ -210,16 +210,20 @@ json faults() {
     return result;
 }
 
+/// False: @p text is no number of the type.
+template <typename Number> bool parse_number(const std::string& text, Number& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size();
+}
+
 /// A count is a plain number, a time has a unit; the catalogue states which one a fault takes.
 std::uint64_t parse_amount(const Card::Fault& fault, const std::string& text) {
     std::uint64_t times = 0;
     switch (fault.amount) {
-    case Card::Fault::Amount::times: {
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), times);
-        if (error != std::errc() || end != text.data() + text.size())
-            throw Refused("'" + text + "': expected a number of times, for example 3");
-        return times;
-    }
+    case Card::Fault::Amount::times:
+        if (parse_number(text, times))
+            return times;
+        throw Refused("'" + text + "': expected a number of times, for example 3");
     case Card::Fault::Amount::time:
         if (const auto time = parse_time(text))
             return *time;
@@ -260,18 +264,11 @@ json lie(Context& context, const Arguments& arguments) {
         return nullptr;
     }
     constexpr double usual_rate = 0.01;
-    const auto number = [&](std::size_t at, auto& value) {
-        if (at >= arguments.size())
-            return false;
-        const std::string& text = arguments[at];
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        return error == std::errc() && end == text.data() + text.size();
-    };
     std::uint64_t seed = 0;
     double rate = usual_rate;
-    if (!number(1, seed))
+    if (arguments.size() < 2 || !parse_number(arguments[1], seed))
         throw Refused("expected: lie CARD SEED [RATE] [KIND...] or lie CARD off; lie --list shows the kinds");
-    const bool has_rate = number(2, rate);
+    const bool has_rate = arguments.size() > 2 && parse_number(arguments[2], rate);
     if (!(rate > 0 && rate <= 1))
         throw Refused("'" + arguments[2] + "': expected a rate above 0, and 1 at most");
     const auto kinds = std::span(arguments).subspan(has_rate ? 3 : 2);
