@@ -9,7 +9,7 @@ import subprocess
 import time
 from typing import NamedTuple
 
-from stages import ROOT, Stage, Tally, kunit, pytest
+from stages import ROOT, Stage, Tally, kunit, pytest, races
 
 MODEL = ("CMakeLists.txt", "tests/CMakeLists.txt", "include", "sim")
 MODULES = ("include", "kernel", "tools/kernel-headers", "tools/lab")
@@ -195,7 +195,7 @@ def machine():
     return f"{os.cpu_count()} CPUs {platform.machine()}, {memory:.0f} GB"
 
 
-def races(results):
+def all_races(results):
     """All pairs on User Mode Linux, samples on a card and on rxe, and samples with two CPUs and preemption on the debug
     kernels of two releases."""
     seed = time.strftime("%j")  # another choice each day
@@ -206,14 +206,7 @@ def races(results):
         "races-debug": ["--kernel", "debug", "--sample", "1000"],
         "races-forky": ["--suite", "forky", "--kernel", "debug", "--sample", "1000"],
     }.items():
-        junit = results / f"{name}.xml"
-        stage = Stage(
-            name,
-            ["tests/races/run", "--junit", junit, "--jobs", str(min(2, os.cpu_count() or 1)), "--seed", seed, *options],
-            junit,
-            43200,
-        )
-        yield Job(stage, RACES, seed=seed)
+        yield Job(races(name, results, "--seed", seed, *options, timeout=43200), RACES, seed=seed)
 
 
 def system(name, tests, results, *options, timeout=7200):
@@ -257,7 +250,7 @@ def jobs(build, captures):
     options = ["--long", *(["--captures", captures] if captures else [])]
     for file in sorted((ROOT / "tests/system").glob("test_*.py")):
         yield system(file.stem, [file.name], results, *options, timeout=14400)
-    yield from races(results)
+    yield from all_races(results)
     for level in OUR_MODULES:
         yield system(level, OVER_OUR_MODULES, results, f"--load={level}")
         yield system(f"programs-{level}", ["test_programs.py"], results, "--long", f"--load={level}")

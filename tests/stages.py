@@ -187,6 +187,12 @@ def pytest(name, tests, results, *options, timeout=1800, part=None):
     return Stage(name, command, junit, timeout, again, {"T3LAB_AREA": part} if part else None)
 
 
+def races(name, results, *options, timeout):
+    junit = results / f"{name}.xml"
+    command = ["tests/races/run", "--junit", junit, "--jobs", str(min(2, os.cpu_count() or 1)), *options]
+    return Stage(name, command, junit, timeout)
+
+
 def kunit(kind, results, option=""):
     """All KUnit suites; the time includes building the kernel."""
     junit = results / f"kunit-{kind}.xml"
