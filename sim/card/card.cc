@@ -73,10 +73,12 @@ Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
       flash(regs), tp(regs), sge(host, queue, regs, irq, faults, counters),
       nic(regs, tp, *this, sge, counters),
       macs{Mac(
-               0, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); },
+               0, regs, counters,
+               [this](unsigned port, Bytes frame, const Packet* intact) { received(port, frame, intact); },
                [this](unsigned port, User user) { resume(port, user); }),
            Mac(
-               1, regs, counters, [this](unsigned port, Bytes frame) { received(port, frame); },
+               1, regs, counters,
+               [this](unsigned port, Bytes frame, const Packet* intact) { received(port, frame, intact); },
                [this](unsigned port, User user) { resume(port, user); })},
       toe(queue, sge, *this, rnic, faults, counters), rnic({host, queue, sge, memory, toe, faults, counters}),
       free_memory(queue, [this] {
@@ -216,9 +218,12 @@ void Card::Impl::resume(unsigned port, User user) {
         toe.resume(port);
 }
 
-void Card::Impl::received(unsigned port, Bytes frame) {
-    if (!toe.frame_in(port, frame))
-        nic.receive(port, frame);
+void Card::Impl::received(unsigned port, Bytes frame, const Packet* intact) {
+    if (toe.frame_in(port, frame, intact))
+        return;
+    if (intact)
+        intact->fill_in();
+    nic.receive(port, frame);
 }
 
 Card::Card(const CardConfig& config, Host& host, EventQueue& queue)

@@ -28,7 +28,7 @@ struct Card::Impl final : MacServices {
     void transmit(unsigned port, Packet&& frame) override { macs.at(port).transmit(std::move(frame)); }
     bool ready_or_wait(unsigned port, User user) override { return macs.at(port).ready_or_wait(user); }
     void resume(unsigned port, User user);
-    void received(unsigned port, Bytes frame);
+    void received(unsigned port, Bytes frame, const Packet* intact);
     std::uint64_t read(unsigned bar, std::uint64_t offset, unsigned size);
     void write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value);
     // While recording. Separate functions, so that they do not cost registers on the normal path.

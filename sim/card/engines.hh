@@ -135,7 +135,8 @@ public:
     [[nodiscard]] virtual bool rdma_mode(Tid tid) const = 0;
     /// The passive side's last streaming message has been queued [guess G4]; FPDUs may follow.
     virtual void stream_switched(Tid tid) = 0;
-    virtual void stream_in(Tid tid, Bytes data) = 0;
+    /// @p intact: the packet of which @p data is the payload, if it is intact; or nullptr.
+    virtual void stream_in(Tid tid, Bytes data, const Packet* intact) = 0;
     /// The send buffer has space again.
     virtual void stream_writable(Tid tid) = 0;
     /// CLOSE_CON_REQ: complete the work of the QP, then call RdmaStream::send_fin() [guess G11].
@@ -159,8 +160,9 @@ public:
     /// Whether so many requests wait for send buffer space that no more offload work requests should be
     /// fetched; SgeServices::offload_drained() follows.
     [[nodiscard]] virtual bool congested() { return false; }
-    /// A frame from the wire. False: pass it to the NIC.
-    virtual bool frame_in(unsigned port, Bytes frame) = 0;
+    /// A frame from the wire. False: pass it to the NIC. @p intact: its packet, if it is intact
+    /// (core/packet.hh), so that sums may be missing; or nullptr.
+    virtual bool frame_in(unsigned port, Bytes frame, const Packet* intact) = 0;
 };
 
 /// Services of the Macs, implemented by the Card: sends a complete frame without FCS to the wire of a port.

@@ -2,6 +2,11 @@
 //
 // Bytes on their way through the engines of a card and over the wire, without copies: the RDMA engine
 // allocates a packet for an FPDU, TCP and Ethernet put their headers in front of it, and the peer reads it.
+//
+// Between two cards of a process nothing can change a packet, so its sums need neither be computed nor be
+// checked: such a packet is intact, and sums may be missing in it. fill_in() stores them, and then the packet
+// is like any other. data() and the conversion to Bytes call it; only code that knows of missing sums uses
+// raw().
 #pragma once
 
 #include <algorithm>
@@ -55,10 +60,42 @@ public:
             release(block_);
     }
 
-    [[nodiscard]] std::uint8_t* data() { return data_; }
-    [[nodiscard]] const std::uint8_t* data() const { return data_; }
+    /// Fills in missing sums, as the conversion to Bytes does.
+    [[nodiscard]] std::uint8_t* data() {
+        fill_in();
+        return data_;
+    }
+    [[nodiscard]] const std::uint8_t* data() const {
+        fill_in();
+        return data_;
+    }
     [[nodiscard]] std::size_t size() const { return size_; }
-    operator Bytes() const { return {data_, size_}; }
+    operator Bytes() const { return {data(), size_}; }
+    /// Sums may be missing.
+    [[nodiscard]] Bytes raw() const { return {data_, size_}; }
+
+    /// The last four bytes are to be the CRC32c of all bytes before (RFC 5044: the low byte first).
+    void omit_crc() { omit(size_, crc_missing); }
+    /// The packet consists of headers and a payload of @p payload bytes, which a TCP header without options
+    /// precedes. Its checksum field has the sum of all but the payload, not inverted. The packet is intact
+    /// from now on.
+    void omit_checksum(std::size_t payload) { omit(payload, checksum_missing | intact_bit); }
+    /// The same for a packet in which no sum is missing.
+    void set_intact() { block_->sums |= intact_bit; }
+    [[nodiscard]] bool intact() const { return block_ && (block_->sums & intact_bit) != 0; }
+    /// Whether the CRC of exactly the range @p of is missing.
+    [[nodiscard]] bool crc_is_missing(Bytes of) const {
+        return (block_->sums & crc_missing) != 0 && of.data() == block_->bytes() + block_->payload_at &&
+               of.data() + of.size() == data_ + size_;
+    }
+    /// The packet, and all others of its block, are not intact any more, and no sum is missing.
+    void fill_in() const {
+        if (!block_)
+            return;
+        if ((block_->sums & (crc_missing | checksum_missing)) != 0) [[unlikely]]
+            compute_sums_at(block_->payload_at);
+        block_->sums = 0;
+    }
 
     /// Whether there is another packet of the same block.
     [[nodiscard]] bool shared() const { return block_ && block_->references != 1; }
@@ -76,7 +113,9 @@ public:
     void pad(std::size_t size) {
         if (size <= size_)
             return;
-        if (shared() || headroom() + size > block_->capacity) {
+        if (block_ && (block_->sums & (crc_missing | checksum_missing)) != 0)
+            fill_in();
+        if (shared() || headroom() + size > capacity_of(block_->index)) {
             Packet longer(size);
             std::copy_n(data_, size_, longer.data_);
             std::swap(longer.size_, size_);
@@ -91,9 +130,13 @@ public:
     static constexpr std::size_t overhead = 280;
 
 private:
+    /// Bits of Block::sums.
+    enum : std::uint8_t { crc_missing = 1, checksum_missing = 2, intact_bit = 4 };
     struct Block {
         std::uint32_t references;
-        std::uint32_t capacity;
+        std::uint16_t index;         ///< of its size
+        std::uint8_t payload_at = 0; ///< where the bytes begin whose sums are missing
+        std::uint8_t sums = 0;
         [[nodiscard]] std::uint8_t* bytes() { return reinterpret_cast<std::uint8_t*>(this + 1); }
     };
 
@@ -109,23 +152,36 @@ private:
     static constexpr std::size_t index_of(std::size_t capacity) {
         return (capacity + sizeof(Block) - 1) / step;
     }
+    static constexpr std::size_t capacity_of(std::size_t index) { return (index + 1) * step - sizeof(Block); }
     static Block* allocate(std::size_t bytes) {
         const std::size_t index = index_of(bytes);
         Block* block;
         if (index < sizes && kept_.count[index] != 0)
             block = kept_.blocks[index][--kept_.count[index]];
-        else
+        else if (index <= UINT16_MAX)
             block = static_cast<Block*>(::operator new((index + 1) * step));
-        return new (block) Block{1, static_cast<std::uint32_t>((index + 1) * step - sizeof(Block))};
+        else
+            throw std::bad_alloc();
+        return new (block) Block{.references = 1, .index = static_cast<std::uint16_t>(index)};
     }
     static void release(Block* block) {
-        const std::size_t index = index_of(block->capacity);
+        const std::size_t index = block->index;
         if (keeps && index < sizes && kept_.count[index] != kept) {
             kept_.blocks[index][kept_.count[index]++] = block;
             return;
         }
         ::operator delete(block);
     }
+
+    /// Records that a sum is missing which covers the last @p payload bytes.
+    void omit(std::size_t payload, std::uint8_t what) {
+        const auto at = static_cast<std::size_t>(data_ + size_ - payload - block_->bytes());
+        block_->payload_at = static_cast<std::uint8_t>(at);
+        block_->sums |= what;
+        if (at > UINT8_MAX) [[unlikely]]
+            compute_sums_at(at);
+    }
+    void compute_sums_at(std::size_t payload_at) const;
 
     Block* block_ = nullptr;
     std::uint8_t* data_ = nullptr;

@@ -13,6 +13,9 @@ class Endpoint {
 public:
     virtual ~Endpoint() = default;
     virtual void frame_in(Bytes frame) = 0;
+    /// The same, from a sender of this process. A receiver that does not know of missing sums gets a complete
+    /// frame.
+    virtual void packet_in(const Packet& frame) { frame_in(frame); }
     /// The carrier state has changed (cable plugged or unplugged).
     virtual void carrier(bool up) = 0;
     /// The link accepts frames again, after Link::ready_or_wait() returned false.

@@ -51,6 +51,8 @@ void Wire::send(const Endpoint& from, Packet&& frame) {
     }
     statistics_.frames++;
     statistics_.bytes += frame.size();
+    if (computes_sums_)
+        frame.fill_in();
     if (Impairer* const impairer = ports_[port]->impairer.get()) {
         send_impaired(port, *impairer, frame);
     } else {
@@ -61,6 +63,7 @@ void Wire::send(const Endpoint& from, Packet&& frame) {
 }
 
 void Wire::send_impaired(unsigned from, Impairer& impairer, const Packet& frame) {
+    frame.fill_in(); // before a bit of a copy may be flipped
     const std::vector<Impairer::Copy> copies = impairer.plan(queue_.now(), frame.size());
     show(from, frame, impairer.fate());
     for (const auto& copy : copies) {
@@ -141,7 +144,7 @@ void Wire::deliver(unsigned from, const Frame& frame) {
     }
     for (unsigned port = 0; port < ports_.size(); port++)
         if (port != from)
-            ports_[port]->endpoint->frame_in(frame.bytes);
+            ports_[port]->endpoint->packet_in(frame.bytes);
 }
 
 void Wire::set_up(bool up) {

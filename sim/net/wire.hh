@@ -3,6 +3,9 @@
 // A cable (two endpoints) or a hub (more). Each frame goes to all other endpoints through the event queue, so
 // no frame_in() ever runs within a send().
 //
+// Frames that a tap or an impairment sees, and those of an end that is no card, have all sums
+// (core/packet.hh).
+//
 // Two limits bound the undelivered frames of a port. Above `send_limit` ready_or_wait() returns false; above
 // `backlog_limit` frames are lost. Only `delay_limit` bounds the frames that an impairment delays.
 #pragma once
@@ -67,6 +70,9 @@ public:
     /// nullptr: the port's frames arrive at once and unchanged.
     [[nodiscard]] const Impairer* impairer(unsigned port) const { return ports_.at(port)->impairer.get(); }
 
+    /// Whether frames have all sums, even if only cards of this process receive them, which then check them.
+    void compute_sums(bool on) { computes_sums_ = on; }
+
     void add_tap(Tap& tap) { taps_.push_back(&tap); }
     void remove_tap(const Tap& tap) { std::erase(taps_, &tap); }
 
@@ -110,6 +116,7 @@ private:
     std::vector<Tap*> taps_;
     Statistics statistics_;
     bool up_ = true;
+    bool computes_sums_ = false;
     std::uint64_t plug_ = 0; ///< counts carrier changes; frames sent before the last one are lost
 };
 

@@ -250,7 +250,7 @@ void Connection::input(const Segment& s) {
     last_input_ = now(); // of the peer, and not of a third party that knows the four-tuple only
     keepalive_probes_ = 0;
     if (!syn_again)
-        receive_data(s.seq, s.payload, s.has(flag_fin), s.has(flag_psh));
+        receive_data(s);
 }
 
 void Connection::input_syn_sent(const Segment& s) {
@@ -390,10 +390,21 @@ void Connection::our_fin_acked() {
         finish();
 }
 
-void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
+void Connection::receive_data(const Segment& s) {
+    Seq seq = s.seq;
+    Bytes data = s.payload;
+    bool fin = s.has(flag_fin);
+    const bool push = s.has(flag_psh);
     if (state_ == State::aborted || (data.empty() && !fin))
         return;
     mark_dirty();
+    // Only data that is delivered at once, and as a whole, may lack sums.
+    const Packet* intact = s.intact;
+    if (intact && (seq != rcv_nxt_ || holds() || !reassembly_.empty() ||
+                   static_cast<std::int64_t>(data.size()) > rcv_adv_ - seq)) [[unlikely]] {
+        intact->fill_in();
+        intact = nullptr;
+    }
     if (peer_fin_done_) {
         ack_now_ = true;
         if (fin && state_ == State::time_wait) // our ACK of its FIN was lost
@@ -436,7 +447,7 @@ void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
             acknowledge_later(data.size());
         else
             ack_now_ = true;
-        deliver(seq, data, push);
+        deliver(seq, data, push, intact);
         while (state_ != State::aborted && !reassembly_.empty()) {
             Buffer more = reassembly_.take(rcv_nxt_);
             if (!more.empty())
@@ -453,7 +464,7 @@ void Connection::receive_data(Seq seq, Bytes data, bool fin, bool push) {
     maybe_peer_fin();
 }
 
-void Connection::deliver(Seq seq, Bytes data, bool push) {
+void Connection::deliver(Seq seq, Bytes data, bool push, const Packet* intact) {
     if (holds()) {
         keep(Buffer(data.begin(), data.end()), push);
         account_receiving();
@@ -462,7 +473,7 @@ void Connection::deliver(Seq seq, Bytes data, bool push) {
     rcv_nxt_ += static_cast<std::uint32_t>(data.size());
     if (!auto_credit_)
         uncredited_ += static_cast<std::uint32_t>(data.size());
-    engine_.sink_.received(id, seq, data, push);
+    engine_.sink_.received(id, seq, data, push, intact);
 }
 
 /// Adds the next bytes to those that are not delivered yet. Only small ones are copied.
@@ -507,7 +518,7 @@ void Connection::drain() {
             front_done_ = 0;
             account_receiving();
         }
-        engine_.sink_.received(id, seq, data, last && std::exchange(held_push_, false));
+        engine_.sink_.received(id, seq, data, last && std::exchange(held_push_, false), nullptr);
         if (state_ == State::aborted)
             return;
         if (!done)
@@ -748,14 +759,16 @@ void Connection::send_unit(Unit& u) {
     ack_now_ = false;
     unacked_in_ = 0;
     stop(ack_timer_);
+    const bool whole = u.size == u.record.size() && u.size != 0;
+    const Bytes record = whole ? u.record.raw() : Bytes(u.record);
     transmit({.tuple = tuple,
               .seq = u.seq,
               .ack = rcv_nxt_,
               .flags = static_cast<std::uint8_t>(flag_ack | (u.push ? flag_psh : 0) | (u.fin ? flag_fin : 0)),
               .window = advertise(),
               .tos = options_.tos,
-              .payload = Bytes(u.record).subspan(u.offset, u.size)},
-             u.size == u.record.size() && u.size != 0 ? &u.record : nullptr);
+              .payload = record.subspan(u.offset, u.size)},
+             whole ? &u.record : nullptr);
 }
 
 /// Sends a segment without data.
@@ -797,8 +810,17 @@ void Connection::transmit(const Segment& s, const Packet* record) {
     const std::size_t headers = header_size(s), headroom = headers + Sink::link_headroom;
     // While an earlier transmission exists, the record's headroom holds its headers.
     const bool in_place = record && !record->shared() && record->headroom() >= headroom;
+    if (record && !in_place)
+        record->fill_in();
     Packet packet = in_place ? *record : Packet::copy(s.payload, headroom);
-    encode(s, ++engine_.ip_id_, params().ttl, packet.prepend(headers));
+    std::uint8_t* const at = packet.prepend(headers);
+    if (s.payload.empty()) {
+        encode(s, ++engine_.ip_id_, params().ttl, at);
+        packet.set_intact();
+    } else {
+        encode_without_payload(s, ++engine_.ip_id_, params().ttl, at);
+        packet.omit_checksum(s.payload.size());
+    }
     engine_.sink_.transmit(id, std::move(packet));
 }
 

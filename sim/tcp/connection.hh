@@ -91,8 +91,8 @@ private:
     void new_ack(Seq ack);
     void duplicate_ack();
     void our_fin_acked();
-    void receive_data(Seq seq, Bytes data, bool fin, bool push);
-    void deliver(Seq seq, Bytes data, bool push);
+    void receive_data(const Segment& s);
+    void deliver(Seq seq, Bytes data, bool push, const Packet* intact);
     void keep(Buffer&& data, bool push);
     void drain();
     void proceed();

@@ -104,7 +104,7 @@ bool Engine::starts_connection(const Addressed& to, bool listening) const {
            listener(to.tuple).has_value();
 }
 
-bool Engine::input(Bytes packet, bool listening) {
+bool Engine::input(Bytes packet, bool listening, const Packet* intact) {
     const auto to = peek(packet);
     if (!to)
         return false;
@@ -114,7 +114,7 @@ bool Engine::input(Bytes packet, bool listening) {
     const Scope scope(*this);
     ++stats_.in_segs;
     Segment segment;
-    if (!decode(packet, segment)) {
+    if (!decode(packet, segment, intact)) {
         ++stats_.in_errs;
         return true;
     }

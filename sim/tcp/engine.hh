@@ -87,8 +87,9 @@ public:
     /// A new SYN for a listener. Returns the id of the new connection, or nothing to drop the SYN.
     virtual std::optional<ConnId> syn(ListenId listener, const SynInfo& info) = 0;
     virtual void established(ConnId id, const Established& info) = 0;
-    /// The next bytes of the stream.
-    virtual void received(ConnId id, Seq seq, Bytes data, bool push) = 0;
+    /// The next bytes of the stream. @p intact: the packet of which they are the payload, if it is intact
+    /// (packet.hh), or nullptr.
+    virtual void received(ConnId id, Seq seq, Bytes data, bool push, const Packet* intact) = 0;
     /// Whether the owner can accept data. If false, the segment is dropped and the peer sends it again.
     virtual bool can_receive([[maybe_unused]] ConnId id) { return true; }
     /// The peer has acknowledged data: unacknowledged() has decreased.
@@ -164,8 +165,9 @@ public:
     Engine& operator=(const Engine&) = delete;
 
     /// Processes a packet from the wire. False: not for this engine (no TCP, a fragment, no such connection
-    /// and no listener). @p listening: whether a SYN may start a connection.
-    bool input(Bytes packet, bool listening = true);
+    /// and no listener). @p listening: whether a SYN may start a connection. @p intact: see packet.hh; sums
+    /// may be missing even after false.
+    bool input(Bytes packet, bool listening = true, const Packet* intact = nullptr);
     /// Whether input() would consume @p packet.
     [[nodiscard]] bool claims(Bytes packet, bool listening = true) const;
     /// Runs timers that are due, at most timers_at_a_time and until drained_at_a_time bytes are delivered:

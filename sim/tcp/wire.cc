@@ -30,6 +30,22 @@ bool correct(std::uint64_t sum) {
     return ones_complement_fold(sum) == 0xffff;
 }
 
+/// Of an IP packet and the TCP segment in it.
+bool correct_checksums(Bytes p, Bytes t) {
+    // In memory order, as the sums of ranges are. The addresses are one word of the pseudo header.
+    std::uint64_t addresses;
+    std::memcpy(&addresses, &p[12], sizeof addresses);
+    std::uint8_t rest[4] = {0, protocol_tcp};
+    put_be16(&rest[2], static_cast<std::uint16_t>(t.size()));
+    std::uint32_t protocol_and_length;
+    std::memcpy(&protocol_and_length, rest, sizeof rest);
+    const std::uint64_t pseudo = ones_complement_add_word(addresses, protocol_and_length);
+    const std::size_t ip = ip_length(p);
+    const std::uint64_t ip_sum = ip == ip_header ? ones_complement_add_few(0, p.first<ip_header>())
+                                                 : ones_complement_add_few(0, p.first(ip));
+    return correct(ip_sum) && correct(ones_complement_add(pseudo, t));
+}
+
 /// False: an option exceeds the header, or has an invalid length for its kind.
 bool decode_options(Bytes o, Segment& s) {
     for (std::size_t i = 0; i < o.size() && o[i] != opt_end;) {
@@ -92,7 +108,7 @@ std::optional<Addressed> peek(Bytes p) {
                      t[13]};
 }
 
-bool decode(Bytes p, Segment& s) {
+bool decode(Bytes p, Segment& s, const Packet* intact) {
     const std::size_t ip = ip_length(p), total = be16(&p[2]);
     if (total > p.size() || total < ip + tcp_header)
         return false;
@@ -100,17 +116,7 @@ bool decode(Bytes p, Segment& s) {
     const std::size_t header = tcp_length(t.data());
     if (header < tcp_header || header > t.size())
         return false;
-    // In memory order, as the sums of ranges are. The addresses are one word of the pseudo header.
-    std::uint64_t addresses;
-    std::memcpy(&addresses, &p[12], sizeof addresses);
-    std::uint8_t rest[4] = {0, protocol_tcp};
-    put_be16(&rest[2], static_cast<std::uint16_t>(t.size()));
-    std::uint32_t protocol_and_length;
-    std::memcpy(&protocol_and_length, rest, sizeof rest);
-    const std::uint64_t pseudo = ones_complement_add_word(addresses, protocol_and_length);
-    const std::uint64_t ip_sum = ip == ip_header ? ones_complement_add_few(0, p.first<ip_header>())
-                                                 : ones_complement_add_few(0, p.first(ip));
-    if (!correct(ip_sum) || !correct(ones_complement_add(pseudo, t)))
+    if (!intact && !correct_checksums(p, t))
         return false;
 
     s.tuple = {be32(&p[16]), be32(&p[12]), be16(&t[2]), be16(&t[0])};
@@ -120,6 +126,7 @@ bool decode(Bytes p, Segment& s) {
     s.window = be16(&t[14]);
     s.tos = p[1];
     s.payload = t.subspan(header);
+    s.intact = intact;
     return decode_options(t.subspan(tcp_header, header - tcp_header), s);
 }
 
@@ -132,6 +139,12 @@ std::size_t header_size(const Segment& s) {
 }
 
 void encode(const Segment& s, std::uint16_t ip_id, std::uint8_t ttl, std::uint8_t* ip) {
+    encode_without_payload(s, ip_id, ttl, ip);
+    std::uint8_t* const checksum = ip + ip_header + 16;
+    put_be16(checksum, fold(s.payload.empty() ? be16(checksum) : sum(s.payload, be16(checksum))));
+}
+
+void encode_without_payload(const Segment& s, std::uint16_t ip_id, std::uint8_t ttl, std::uint8_t* ip) {
     std::uint8_t* t = ip + ip_header;
     std::size_t length = tcp_header;
     if (s.has(flag_syn) && s.mss) {
@@ -176,7 +189,7 @@ void encode(const Segment& s, std::uint16_t ip_id, std::uint8_t ttl, std::uint8_
                                 s.tuple.remote_port + s.seq.value() + ack +
                                 (static_cast<unsigned>(length) << 10 | s.flags) + s.window;
     const std::uint64_t options = length == tcp_header ? 0 : sum({t + tcp_header, length - tcp_header});
-    put_be16(t + 16, fold(s.payload.empty() ? fixed + options : sum(s.payload, fixed + options)));
+    put_be16(t + 16, ones_complement_fold(fixed + options));
     put_be16(t + 18, 0); // the urgent pointer
 }
 

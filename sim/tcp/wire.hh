@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "sim/core/bytes.hh"
+#include "sim/core/packet.hh"
 #include "sim/tcp/params.hh"
 #include "sim/tcp/seq.hh"
 
@@ -37,6 +38,8 @@ struct Segment {
     bool sack_permitted = false;
     bool timestamps = false;
     Bytes payload = {};
+    const Packet* intact =
+        nullptr; // received: the payload's packet, if it is intact. Its sums may be missing
 
     [[nodiscard]] bool has(Flag f) const { return (flags & f) != 0; }
     /// Length in sequence space.
@@ -55,8 +58,8 @@ struct Addressed {
 std::optional<Addressed> peek(Bytes packet);
 
 /// Stores the segment of a packet that peek() accepted in @p to, which is a new one. False: lengths, a
-/// checksum or the options are invalid.
-[[nodiscard]] bool decode(Bytes packet, Segment& to);
+/// checksum or the options are invalid. @p intact: the packet, whose checksums are not checked; or nullptr.
+[[nodiscard]] bool decode(Bytes packet, Segment& to, const Packet* intact = nullptr);
 
 /// The same in an optional, for tests. On the path of each segment its copy costs more than the parsing:
 /// fields are stored one by one and loaded as vectors.
@@ -72,6 +75,8 @@ constexpr std::size_t max_headers = 20 + 60, data_headers = 20 + 20;
 std::size_t header_size(const Segment& segment);
 /// Writes the headers to @p at, checksums included. DF is set.
 void encode(const Segment& segment, std::uint16_t ip_id, std::uint8_t ttl, std::uint8_t* at);
+/// The same, but the checksum of TCP as Packet::omit_checksum() expects it.
+void encode_without_payload(const Segment& segment, std::uint16_t ip_id, std::uint8_t ttl, std::uint8_t* at);
 
 /// The same in an array, for tests.
 struct Headers {

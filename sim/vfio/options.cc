@@ -260,6 +260,10 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
     app.add_option("--record-limit", record_limit, "Keeps only the last part of the recording, e.g. 64M")
         ->type_name("SIZE");
     app.add_option("--control", options.control, "Listens here for t3sim ctl")->type_name("SOCKET");
+    app.add_flag(
+        "--compute-sums", options.compute_sums,
+        "Computes and checks all CRCs and checksums; by default two cards leave them out between each other "
+        "while no capture, recording or impairment needs them");
     app.add_option(
            "--threads", threads,
            "Threads for the cards, at most (default: as many as processors). Cards that wires join have "

@@ -47,7 +47,8 @@ struct Options {
     std::string control;              ///< path of the control socket; empty: none
     std::vector<std::string> guesses; ///< of all cards: "G12=other"
     std::string log_level = "info";
-    unsigned threads = 0; ///< at most; 0: as many as this process may use processors
+    bool compute_sums = false; ///< also of frames that only cards see
+    unsigned threads = 0;      ///< at most; 0: as many as this process may use processors
 };
 
 /// Cards and other ends that wires join, directly or through other cards, are one component. Components with

@@ -55,6 +55,7 @@ Rig::Rig(EventLoop& loop, const Options& options) : main_(loop), components_(com
     for (const auto& description : options.wires) {
         EventLoop& its_loop = *loops_[components_.of_wire[wires_.size()]];
         auto& wire = *wires_.emplace_back(std::make_unique<Wire>(its_loop.queue(), description.name));
+        wire.compute_sums(options.compute_sums);
         for (const auto& end : description.ends)
             plug(wire, its_loop, end);
     }

@@ -118,7 +118,7 @@ void Mac::transmit(Packet&& frame) {
         ++tx_dropped_;
         return;
     }
-    count_frame(tx_counters_, frame);
+    count_frame(tx_counters_, frame.raw());
     frame.pad(min_frame);
     link_->send(*this, std::move(frame));
 }
@@ -164,7 +164,7 @@ bool Mac::filter(const std::uint8_t* destination) const {
     return (get(hash < 32 ? reg::XGM_RX_HASH_LOW : reg::XGM_RX_HASH_HIGH) >> hash % 32 & 1) != 0;
 }
 
-void Mac::frame_in(Bytes frame) {
+void Mac::receive(Bytes frame, const Packet* intact) {
     if (!signal_ || (rx_ctrl_ & rx_en) == 0) {
         ++rx_disabled_;
         return;
@@ -187,7 +187,7 @@ void Mac::frame_in(Bytes frame) {
     count_frame(rx_counters_, frame);
     if (pause && (rx_cfg_ & dis_pause) != 0)
         return;
-    accept_(port_, frame);
+    accept_(port_, frame, intact);
 }
 
 } // namespace t3sim

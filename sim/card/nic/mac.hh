@@ -19,8 +19,8 @@ namespace t3sim {
 class Mac final : public Endpoint {
 public:
     using User = MacServices::User;
-    /// Receives the frames that pass the filters.
-    using Accept = std::function<void(unsigned port, Bytes frame)>;
+    /// Receives the frames that pass the filters. @p intact: see ToeServices::frame_in().
+    using Accept = std::function<void(unsigned port, Bytes frame, const Packet* intact)>;
     /// Wakes a user for which ready_or_wait() was false.
     using Resume = std::function<void(unsigned port, User user)>;
 
@@ -41,10 +41,12 @@ public:
 
     // Endpoint
     void resume_send() override;
-    void frame_in(Bytes frame) override;
+    void frame_in(Bytes frame) override { receive(frame, nullptr); }
+    void packet_in(const Packet& frame) override { receive(frame.raw(), frame.intact() ? &frame : nullptr); }
     void carrier(bool) override {} // no register latches a change: the driver polls XGM_SERDES_STAT
 
 private:
+    void receive(Bytes frame, const Packet* intact);
     [[nodiscard]] bool linked() const { return signal_ && link_ && link_->up(); }
     [[nodiscard]] std::uint32_t get(std::uint32_t offset) const { return regs_.peek(offset + block_); }
     /// @p counters: of one direction.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "include/wire/mpa.h"
-#include "sim/card/rnic/crc32c.hh"
+#include "sim/core/crc32c.hh"
 
 namespace t3sim {
 namespace {
@@ -17,9 +17,6 @@ constexpr std::size_t padded(std::size_t ulpdu) {
 }
 
 // The only little-endian field on the wire.
-void put_crc(std::uint8_t* at, std::uint32_t crc) {
-    put_be32(at, __builtin_bswap32(crc));
-}
 std::uint32_t get_crc(const std::uint8_t* at) {
     return __builtin_bswap32(be32(at));
 }
@@ -47,9 +44,8 @@ MutableBytes Framer::ulpdu(Packet& fpdu) {
 Packet Framer::finish(Packet&& fpdu) {
     Packet out = options_.markers ? with_markers(fpdu) : std::move(fpdu);
     position_ = (position_ + out.size()) % spacing;
-    const std::size_t covered = out.size() - MPA_CRC_SIZE;
     if (options_.crc)
-        put_crc(out.data() + covered, crc32c(Bytes(out).first(covered)));
+        out.omit_crc();
     return out;
 }
 
@@ -117,10 +113,10 @@ MpaError Deframer::strip_markers(Bytes raw) {
 }
 
 /// Checks an FPDU; *@p error is the result. Returns its ULPDU.
-Bytes Deframer::open(Bytes raw, MpaError* error) {
+Bytes Deframer::open(Bytes raw, MpaError* error, bool check_crc) {
     *error = options_.markers ? strip_markers(raw) : MpaError::none;
     const Bytes fpdu = options_.markers ? Bytes(stripped_) : raw;
-    if (*error == MpaError::none && options_.crc &&
+    if (*error == MpaError::none && options_.crc && check_crc &&
         get_crc(raw.data() + raw.size() - MPA_CRC_SIZE) != crc32c(raw.first(raw.size() - MPA_CRC_SIZE)))
         *error = MpaError::crc;
     position_ = (position_ + static_cast<std::uint32_t>(raw.size())) % spacing;

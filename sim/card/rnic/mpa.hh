@@ -30,7 +30,8 @@ public:
     /// headroom bytes.
     [[nodiscard]] static Packet start(std::size_t size, std::size_t headroom = 0);
     [[nodiscard]] static MutableBytes ulpdu(Packet& fpdu);
-    /// Adds markers and CRC. FPDUs must be sent in the order in which they are finished.
+    /// Adds markers, and a CRC, which the packet computes when it is needed. FPDUs must be sent in the order
+    /// in which they are finished.
     [[nodiscard]] Packet finish(Packet&& fpdu);
     /// Moves the origin of the markers before the first FPDU.
     void start_at(std::uint32_t position) { position_ = position; }
@@ -52,8 +53,9 @@ public:
         : options_(options), position_(position) {}
 
     /// Calls @p sink(Bytes ulpdu, MpaError error) for each complete ULPDU, which is valid only during the
-    /// call, until it returns false.
-    template <typename Sink> void feed(Bytes in, const Sink& sink);
+    /// call, until it returns false. @p intact: the packet of which @p in is the payload, if it is intact
+    /// (core/packet.hh); or nullptr. The CRC of one whole FPDU may be missing, and then it is not checked.
+    template <typename Sink> void feed(Bytes in, const Sink& sink, const Packet* intact = nullptr);
 
     /// Whether an FPDU has been received in part.
     [[nodiscard]] bool inside_fpdu() const { return !pending_.empty(); }
@@ -61,7 +63,7 @@ public:
 private:
     [[nodiscard]] std::size_t raw_size(std::size_t bytes) const;
     [[nodiscard]] std::size_t required_size(Bytes raw) const;
-    [[nodiscard]] Bytes open(Bytes raw, MpaError* error);
+    [[nodiscard]] Bytes open(Bytes raw, MpaError* error, bool check_crc);
     MpaError strip_markers(Bytes raw);
 
     MpaOptions options_;
@@ -71,10 +73,14 @@ private:
     Buffer stripped_; // scratch: an FPDU without its markers
 };
 
-template <typename Sink> void Deframer::feed(Bytes in, const Sink& sink) {
+template <typename Sink> void Deframer::feed(Bytes in, const Sink& sink, const Packet* intact) {
+    const bool no_crc =
+        intact && intact->crc_is_missing(in) && pending_.empty() && required_size(in) == in.size();
+    if (intact && !no_crc)
+        intact->fill_in();
     const auto deliver = [&](Bytes fpdu) {
         MpaError error;
-        const Bytes ulpdu = open(fpdu, &error);
+        const Bytes ulpdu = open(fpdu, &error, !no_crc);
         stopped_ = !sink(ulpdu, error);
     };
     while (!stopped_ && !in.empty()) {

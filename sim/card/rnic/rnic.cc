@@ -150,16 +150,16 @@ void Rnic::stream_switched(Tid tid) {
     if (!qp || qp->sends_fpdus)
         return;
     qp->sends_fpdus = true;
-    receive(*qp, std::exchange(qp->early_data, {}));
+    receive(*qp, std::exchange(qp->early_data, {}), nullptr);
     run(*qp);
 }
 
-void Rnic::stream_in(Tid tid, Bytes data) {
+void Rnic::stream_in(Tid tid, Bytes data, const Packet* intact) {
     Qp* qp = find(tid);
     if (!qp)
         return;
     if (qp->sends_fpdus) {
-        receive(*qp, data);
+        receive(*qp, data, intact);
         // The ring is not read again: new slots have a doorbell.
         if (qp->waits_for_peer || qp->closing || !qp->inbound_reads.empty())
             run(*qp);
@@ -167,6 +167,8 @@ void Rnic::stream_in(Tid tid, Bytes data) {
         count_dropped_bytes_ += data.size();
         inbound_error(*qp, RdmaOp::send, Status::internal);
     } else {
+        if (intact)
+            intact->fill_in();
         qp->early_data.insert(qp->early_data.end(), data.begin(), data.end());
     }
 }

@@ -63,7 +63,7 @@ public:
     void doorbell(QpId context) override;
     [[nodiscard]] bool rdma_mode(Tid tid) const override;
     void stream_switched(Tid tid) override;
-    void stream_in(Tid tid, Bytes data) override;
+    void stream_in(Tid tid, Bytes data, const Packet* intact = nullptr) override;
     void stream_writable(Tid tid) override;
     void close_requested(Tid tid) override;
     bool peer_closed(Tid tid) override;
@@ -140,7 +140,7 @@ private:
     [[gnu::cold]] void record_slot(QpId context, std::uint32_t tid, Bytes slot) const;
 
     // rx.cc: FPDUs
-    void receive(Qp& qp, Bytes data);
+    void receive(Qp& qp, Bytes data, const Packet* intact);
     bool fpdu_in(Qp& qp, Bytes ulpdu, MpaError error);
     hw::Status in_write(Qp& qp, const DdpSegment& segment);
     hw::Status in_read_request(Qp& qp, const DdpSegment& segment);

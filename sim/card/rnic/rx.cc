@@ -30,12 +30,13 @@ RqeLayout Rnic::rqe_layout() const {
     return guesses_.other(20) ? RqeLayout::other : RqeLayout::modelled; // [guess G20]
 }
 
-void Rnic::receive(Qp& qp, Bytes data) {
+void Rnic::receive(Qp& qp, Bytes data, const Packet* intact) {
     if (qp.stopped) {
         count_dropped_bytes_ += data.size();
         return;
     }
-    qp.deframer.feed(data, [this, &qp](Bytes ulpdu, MpaError error) { return fpdu_in(qp, ulpdu, error); });
+    qp.deframer.feed(
+        data, [this, &qp](Bytes ulpdu, MpaError error) { return fpdu_in(qp, ulpdu, error); }, intact);
 }
 
 /// False: the QP has stopped.

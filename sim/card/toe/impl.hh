@@ -80,7 +80,7 @@ struct Toe::Impl final : tcp::Sink {
          Counters& counters_, Discard& discard_);
 
     // ---- toe.cc
-    bool frame_in(unsigned port, Bytes frame);
+    bool frame_in(unsigned port, Bytes frame, const Packet* intact);
     Flow* find(Tid tid) const { return flows.get(tid); }
     Flow& add(Tid tid);
     /// After a reset has replaced this object: nothing happens in it any more.
@@ -116,7 +116,7 @@ struct Toe::Impl final : tcp::Sink {
     // tcp::Sink
     std::optional<tcp::ConnId> syn(tcp::ListenId listener, const tcp::SynInfo& info) override;
     void established(tcp::ConnId id, const tcp::Established& info) override;
-    void received(tcp::ConnId id, tcp::Seq seq, Bytes data, bool push) override;
+    void received(tcp::ConnId id, tcp::Seq seq, Bytes data, bool push, const Packet* intact) override;
     bool can_receive(tcp::ConnId id) override;
     void acked(tcp::ConnId id) override;
     void peer_closed(tcp::ConnId id, tcp::Seq rcv_nxt) override;

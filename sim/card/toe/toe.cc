@@ -201,8 +201,8 @@ Toe::Memory Toe::memory() const {
     const tcp::Engine::Memory& tcp = impl_->engine.memory();
     return {.sending = tcp.sending, .work_requests = impl_->pending_bytes, .receiving = tcp.receiving};
 }
-bool Toe::frame_in(unsigned port, Bytes frame) {
-    return impl_->frame_in(port, frame);
+bool Toe::frame_in(unsigned port, Bytes frame, const Packet* intact) {
+    return impl_->frame_in(port, frame, intact);
 }
 
 void Toe::resume(unsigned port) {
@@ -385,7 +385,7 @@ void Toe::Impl::rearm() {
 
 // ---- Frames -------------------------------------------------------------------------------------------
 
-bool Toe::Impl::frame_in(unsigned port, Bytes frame) {
+bool Toe::Impl::frame_in(unsigned port, Bytes frame, const Packet* intact) {
     if (frame.size() < mac_header || (frame[0] & 1))
         return false;
     Arrival a;
@@ -402,10 +402,13 @@ bool Toe::Impl::frame_in(unsigned port, Bytes frame) {
     if (type != ethertype_ipv4)
         return false;
     const Bytes packet = frame.subspan(at);
-    if (probe && engine.claims(packet, params.offload_mode)) [[unlikely]]
+    if (probe && engine.claims(packet, params.offload_mode)) [[unlikely]] {
+        if (intact)
+            intact->fill_in();
         probe({.kind = EventKind::segment_in, .unit = static_cast<std::uint16_t>(port)}, frame);
+    }
     arrival = a;
-    if (!engine.input(packet, params.offload_mode))
+    if (!engine.input(packet, params.offload_mode, intact))
         return false;
     if (const auto request = std::exchange(arrival.syn, std::nullopt))
         announce_syn(request->first, request->second);
@@ -562,14 +565,16 @@ void Toe::Impl::established(tcp::ConnId tid, const tcp::Established& info) {
     post_tp(tid, cpl);
 }
 
-void Toe::Impl::received(tcp::ConnId tid, tcp::Seq seq, Bytes data, bool push) {
+void Toe::Impl::received(tcp::ConnId tid, tcp::Seq seq, Bytes data, bool push, const Packet* intact) {
     const Flow* flow = find(tid);
     if (!flow)
         return;
     if (flow->rdma) {
-        rnic.stream_in(tid, data);
+        rnic.stream_in(tid, data, intact);
         return;
     }
+    if (intact)
+        intact->fill_in();
     // One message per segment; data that was merged while it was held is split again.
     constexpr std::size_t most = 8192;
     for (std::size_t at = 0; at < data.size(); at += most) {

@@ -97,7 +97,7 @@ public:
     void offload_wr(unsigned offload_queue, Bytes wr, unsigned descriptors) override;
     void control_wr(unsigned control_queue, Bytes wr) override;
     [[nodiscard]] bool congested() override;
-    bool frame_in(unsigned port, Bytes frame) override;
+    bool frame_in(unsigned port, Bytes frame, const Packet* intact = nullptr) override;
 
     // RdmaStream
     void send_record(Tid tid, Packet&& fpdu) override;

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "sim/core/packet.hh"
 
+#include <cstring>
+
 #include <gmock/gmock.h>
+
+#include "sim/core/crc32c.hh"
+#include "sim/core/ones_complement.hh"
 
 namespace t3sim {
 namespace {
@@ -44,6 +49,57 @@ TEST(Packet, PaddingOfASharedBlockIsACopy) {
     EXPECT_EQ(longer.size(), 5000U);
     EXPECT_EQ(longer.data()[1], 2);
     EXPECT_EQ(longer.data()[4999], 0);
+}
+
+/// A packet with a header of 20 bytes and a payload of @p size bytes, whose CRC and checksum are missing.
+Packet without_sums(std::size_t size) {
+    Packet packet(size, 64);
+    for (std::size_t n = 0; n < size; ++n)
+        packet.data()[n] = static_cast<std::uint8_t>(n * n >> 3 ^ n);
+    packet.omit_crc();
+    std::fill_n(packet.prepend(20), 20, std::uint8_t{0});
+    packet.omit_checksum(size);
+    return packet;
+}
+
+TEST(Packet, WhoReadsItGetsTheSums) {
+    for (std::size_t size : {4U, 5U, 24U, 1448U, 4001U}) {
+        const Packet packet = without_sums(size);
+        const Packet other = packet;
+        EXPECT_TRUE(packet.intact());
+        EXPECT_TRUE(packet.crc_is_missing(packet.raw().subspan(20)));
+        EXPECT_FALSE(packet.crc_is_missing(packet.raw().subspan(21)));
+        EXPECT_FALSE(packet.crc_is_missing(packet.raw().subspan(20, size - 1)));
+        const Bytes all = packet;
+        EXPECT_FALSE(other.intact()) << "for all of the block";
+        EXPECT_EQ(be32(&all[all.size() - 4]), __builtin_bswap32(crc32c(all.subspan(20, size - 4))));
+        std::uint16_t sum = ones_complement_fold(ones_complement_add(0, all.subspan(20)));
+        sum = static_cast<std::uint16_t>(~sum);
+        EXPECT_EQ(std::memcmp(&all[16], &sum, sizeof sum), 0);
+    }
+}
+
+TEST(Packet, PaddingKeepsItIntactUnlessASumIsMissing) {
+    Packet packet(4, 40);
+    packet.set_intact();
+    packet.pad(60);
+    EXPECT_TRUE(packet.intact());
+    packet = without_sums(8);
+    packet.pad(60);
+    EXPECT_FALSE(packet.intact());
+    EXPECT_EQ(be32(&packet.data()[24]), __builtin_bswap32(crc32c(Bytes(packet).subspan(20, 4))));
+}
+
+TEST(Packet, AReusedBlockLacksNothing) {
+    without_sums(100) = {};
+    EXPECT_FALSE(Packet(100, 64).intact());
+}
+
+TEST(Packet, SumsFarBehindTheStartOfTheBlockAreComputedAtOnce) {
+    Packet packet = Packet::copy(Buffer(100, 1), 300);
+    packet.omit_crc();
+    EXPECT_FALSE(packet.crc_is_missing(packet.raw()));
+    EXPECT_EQ(be32(packet.raw().data() + 96), __builtin_bswap32(crc32c(Buffer(96, 1))));
 }
 
 TEST(Packet, BlocksOfEverySizeAreUsedAgain) {

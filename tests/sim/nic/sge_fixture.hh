@@ -32,7 +32,7 @@ struct RecordedToe final : ToeServices {
         if (on_control)
             on_control(queue);
     }
-    bool frame_in(unsigned, Bytes) override { return false; }
+    bool frame_in(unsigned, Bytes, const Packet*) override { return false; }
 
     std::vector<std::pair<unsigned, Buffer>> offload, control;
     std::function<void(unsigned)> on_control;
@@ -49,7 +49,7 @@ struct RecordedRnic final : RnicServices {
     }
     [[nodiscard]] bool rdma_mode(Tid) const override { return false; }
     void stream_switched(Tid) override {}
-    void stream_in(Tid, Bytes) override {}
+    void stream_in(Tid, Bytes, const Packet*) override {}
     void stream_writable(Tid) override {}
     void close_requested(Tid) override {}
     bool peer_closed(Tid) override { return false; }

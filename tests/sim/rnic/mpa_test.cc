@@ -5,9 +5,9 @@
 
 #include <gmock/gmock.h>
 
-#include "sim/card/rnic/crc32c.hh"
 #include "sim/card/rnic/ddp.hh"
 #include "sim/card/rnic/mpa.hh"
+#include "sim/core/crc32c.hh"
 #include "tests/sim/rnic/node.hh"
 
 namespace t3sim::test {

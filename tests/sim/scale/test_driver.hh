@@ -161,6 +161,7 @@ public:
         post_slot(n, wr, offsetof(hw::WriteWr, sge) + sizeof(hw::Sge));
     }
     static constexpr std::uint32_t write_size = 64 << 10;
+    [[nodiscard]] std::uint64_t memory() const { return memory_; }
     void ring_doorbell(unsigned n) { write(reg::SG_KDOORBELL, 1U << 31 | (first_qp + n)); }
     /// Sends an Ethernet frame of zeroes, but for @p number at number_at. Short frames are immediate data,
     /// long ones only at their start.

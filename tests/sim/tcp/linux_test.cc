@@ -173,7 +173,7 @@ protected:
     }
     void established(ConnId id, const Established&) override { feed(connections_[id]); }
     void acked(ConnId id) override { feed(connections_[id]); }
-    void received(ConnId id, Seq, Bytes data, bool) override {
+    void received(ConnId id, Seq, Bytes data, bool, const Packet*) override {
         Connection& c = connections_[id];
         take(c, c.engine, c.kernel, true, data);
         c.unread += data.size();

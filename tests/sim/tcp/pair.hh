@@ -64,7 +64,7 @@ public:
         if (on_established)
             on_established(id);
     }
-    void received(ConnId id, Seq seq, Bytes data, bool) override {
+    void received(ConnId id, Seq seq, Bytes data, bool, const Packet*) override {
         if (up && seq != up->rcv_isn + static_cast<std::uint32_t>(stream.size()))
             log.emplace_back("gap");
         stream.insert(stream.end(), data.begin(), data.end());

@@ -90,7 +90,7 @@ public:
     void doorbell(QpId) override {}
     [[nodiscard]] bool rdma_mode(Tid tid) const override { return in_rdma.contains(tid); }
     void stream_switched(Tid) override { log.emplace_back("switched"); }
-    void stream_in(Tid, Bytes data) override {
+    void stream_in(Tid, Bytes data, const Packet*) override {
         log.emplace_back("in");
         stream.insert(stream.end(), data.begin(), data.end());
     }

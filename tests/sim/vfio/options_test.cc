@@ -40,9 +40,10 @@ TEST(Options, ComponentsAreWhatWiresJoin) {
     const auto result =
         parse({"--card", "a=/a",    "--card", "b=/b",     "--card",    "c=/c",   "--card",
                "d=/d",   "--card",  "e=/e",   "--wire",   "a.0,d.1",   "--wire", "qemu:/p,qemu:/q",
-               "--wire", "e.0,d.0", "--tap",  "b.0=tap0", "--threads", "3"});
+               "--wire", "e.0,d.0", "--tap",  "b.0=tap0", "--threads", "3",      "--compute-sums"});
     ASSERT_TRUE(result.options) << result.message;
     EXPECT_EQ(result.options->threads, 3U);
+    EXPECT_TRUE(result.options->compute_sums);
     const Components c = components(*result.options);
     EXPECT_EQ(c.of_card, (std::vector<unsigned>{0, 1, 2, 0, 0}));
     EXPECT_EQ(c.of_wire, (std::vector<unsigned>{0, 3, 0, 1}));

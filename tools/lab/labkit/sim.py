@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import socket
 import time
 from pathlib import Path
@@ -66,7 +67,8 @@ class Sim:
         self.cards = [sockets / f"card{number}" for number in range(cards)]
         self._control = sockets / "sim.control"
         self._log = artifacts / "t3sim.log"
-        argv = [str(program()), "--control", str(self._control), *options]
+        more = shlex.split(os.environ.get("T3SIM_OPTIONS", ""))  # e.g. --compute-sums
+        argv = [str(program()), "--control", str(self._control), *more, *options]
         for number, path in enumerate(self.cards):
             argv += ["--card", f"c{number}={path}"]
             if vhost_user:  # for User Mode Linux

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "sim/card/rnic/crc32c.hh"
+#include "sim/core/crc32c.hh"
 
 #include <algorithm>
 #include <array>
