@@ -80,7 +80,8 @@ void Wire::send_impaired(unsigned from, Impairer& impairer, const Packet& frame)
 }
 
 void Wire::show(unsigned from, Bytes frame, std::string_view fate) {
-    log.trace("{}: {} sends {} bytes {}", name_, labels_[from], frame.size(), fate);
+    if (log.should_log(spdlog::level::trace)) [[unlikely]]
+        log.trace("{}: {} sends {} bytes {}", name_, labels_[from], frame.size(), fate);
     for (Tap* tap : taps_)
         tap->frame(from, frame, fate);
 }

@@ -2,6 +2,7 @@
 #include "sim/card/nic/mac.hh"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -25,9 +26,15 @@ constexpr std::uint32_t clr_stats = hw::bit(2);     // XGM_STAT_CTRL
 /// pause, then the sizes.
 constexpr std::size_t bytes_at = 0, frames_at = 2, broadcast_at = 4, multicast_at = 5, pause_at = 6,
                       sizes_at = 7;
-/// Upper limit of each size counter, FCS included; the last counter has none.
-constexpr std::size_t size_limits[] = {64, 127, 255, 511, 1023, 1518, SIZE_MAX};
-constexpr std::size_t direction_counters = sizes_at + std::size(size_limits);
+/// The size counters are of 64 bytes, FCS included, and below each power of two up to 1024, of up to 1518
+/// bytes, and of more.
+constexpr std::size_t sizes = 7, below_1519 = 5, more = 6;
+constexpr std::size_t direction_counters = sizes_at + sizes;
+std::size_t size_counter(std::size_t size) {
+    if (size >= 1024)
+        return size < 1519 ? below_1519 : more;
+    return size <= 64 ? 0 : static_cast<std::size_t>(std::bit_width(size)) - 6;
+}
 static_assert(reg::XGM_STAT_TX_BYTE_LOW + 4 * (direction_counters - 1) == reg::XGM_STAT_TX_1519_MAXB_FRAMES);
 static_assert(reg::XGM_STAT_RX_BYTES_LOW + 4 * (direction_counters - 1) == reg::XGM_STAT_RX_1519_MAXB_FRAMES);
 
@@ -106,10 +113,7 @@ void Mac::count_frame(std::span<std::uint32_t> counters, Bytes frame) const {
     count64(frames_at, 1);
     if (is_multicast(frame.data()))
         ++counters[is_pause(frame) ? pause_at : is_broadcast(frame.data()) ? broadcast_at : multicast_at];
-    std::size_t sizes = 0;
-    while (size > size_limits[sizes])
-        ++sizes;
-    ++counters[sizes_at + sizes];
+    ++counters[sizes_at + size_counter(size)];
 }
 
 void Mac::transmit(Packet&& frame) {

@@ -388,14 +388,14 @@ void Toe::Impl::rearm() {
 bool Toe::Impl::frame_in(unsigned port, Bytes frame, const Packet* intact) {
     if (frame.size() < mac_header || (frame[0] & 1))
         return false;
-    Arrival a;
-    a.port = port;
-    std::copy_n(frame.begin(), a.dst.size(), a.dst.begin());
-    std::copy_n(frame.begin() + 6, a.src.size(), a.src.begin());
+    arrival.port = port;
+    std::copy_n(frame.data(), arrival.dst.size(), arrival.dst.begin());
+    std::copy_n(frame.data() + 6, arrival.src.size(), arrival.src.begin());
+    arrival.vlan = hw::vlan_untagged;
     std::size_t at = mac_header;
     std::uint16_t type = be16(&frame[12]);
     if (type == ethertype_vlan && frame.size() >= mac_header + vlan_tag) {
-        a.vlan = be16(&frame[14]);
+        arrival.vlan = be16(&frame[14]);
         type = be16(&frame[16]);
         at += vlan_tag;
     }
@@ -407,11 +407,13 @@ bool Toe::Impl::frame_in(unsigned port, Bytes frame, const Packet* intact) {
             intact->fill_in();
         probe({.kind = EventKind::segment_in, .unit = static_cast<std::uint16_t>(port)}, frame);
     }
-    arrival = a;
+    arrival.syn.reset();
     if (!engine.input(packet, params.offload_mode, intact))
         return false;
-    if (const auto request = std::exchange(arrival.syn, std::nullopt))
-        announce_syn(request->first, request->second);
+    if (arrival.syn) [[unlikely]] {
+        const auto [tid, info] = *std::exchange(arrival.syn, std::nullopt);
+        announce_syn(tid, info);
+    }
     rearm();
     return true;
 }
