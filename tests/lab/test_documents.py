@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The files, make targets and folders that the documents name exist."""
+"""The files, make targets and folders that the documents name exist, and lines have at most 120 columns."""
 
 import re
 import subprocess
@@ -20,6 +20,13 @@ def test_links_refer_to_existing_files(document):
         re.sub(r"`[^`]*`|^```.*?^```", "", document.read_text(), flags=re.M | re.S),
     ):
         assert (document.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(paths.REPO)))
+def test_prose_has_at_most_120_columns(document):
+    """Tables and code may be wider."""
+    prose = re.sub(r"^ *```.*?^ *```$|^ *\|.*?$", "", document.read_text(), flags=re.M | re.S)
+    assert not [line for line in prose.splitlines() if len(line) > 120]
 
 
 def test_make_targets_of_the_readme_exist():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Each folder of sim includes only what the line "May use:" of its README names, and that line names nothing that it
+"""Each folder of sim includes only what "May use:" of its README names, and README names nothing that it
 does not use."""
 
 import re
@@ -16,9 +16,9 @@ def name(path):
 
 
 def may_use(folder):
-    line = re.search(r"^May use: (.*)$", (folder / "README.md").read_text(), re.M)
-    assert line, f"{name(folder)}/README.md has no line 'May use:'"
-    return re.findall(r"`([^`]+)`", line[1])
+    paragraph = re.search(r"^May use: (.*?)(?:\n\n|\Z)", (folder / "README.md").read_text(), re.M | re.S)
+    assert paragraph, f"{name(folder)}/README.md has no paragraph 'May use:'"
+    return re.findall(r"`([^`]+)`", paragraph[1])
 
 
 def includes(folder):
