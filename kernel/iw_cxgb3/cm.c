@@ -853,15 +853,12 @@ static bool t3_cm_match_qpn(const struct t3_ep *ep, const void *qpn)
 	return READ_ONCE(ep->qpn) == *(const u32 *)qpn;
 }
 
-/**
- * t3_cm_abort_connects - abort the pending connect of a QP
- * @dev: device
- * @qpn: number of the QP, which is dying or in the ERROR state
- *
- * The iWARP CM holds a reference on the QP until CONNECT_REPLY. Without the abort a destroy, or
- * the removal of the CM's device, would wait for the peer's reply or for the timeout.
+/*
+ * The QP is dying or in the ERROR state. The iWARP CM holds a reference on it until CONNECT_REPLY.
+ * Without the abort a destroy, or the removal of the CM's device, would wait for the peer's reply
+ * or for the timeout.
  */
-void t3_cm_abort_connects(struct t3_dev *dev, u32 qpn)
+static void t3_cm_abort_connects(struct t3_dev *dev, u32 qpn)
 {
 	smp_mb();	/* pairs with the one in t3_cm_qp_allows_connect() */
 	t3_ep_request_if(dev, T3_REQ_ABORT, t3_cm_match_qpn, &qpn);
@@ -1075,7 +1072,7 @@ int t3_cm_open(struct t3_dev *dev)
 	if (!cm)
 		return -ENOMEM;
 	cm->dev = dev;
-	if (t3_tids_open(cm)) {
+	if (t3_tids_open(cm, t3_cpl_release_tids)) {
 		kvfree(cm);
 		return -ENOMEM;
 	}
@@ -1118,17 +1115,29 @@ void t3_cm_shut_down(struct t3_dev *dev)
 	t3_cm_end_all(dev->cm, T3_REQ_SHUT_DOWN, T3_SHUT_DOWN_TIMEOUT);
 }
 
-void t3_cm_fatal(struct t3_dev *dev)
+static void t3_cm_fatal(struct t3_dev *dev)
 {
 	t3_cm_refuse_new(dev->cm);
 	t3_listener_wake_all(dev->cm);
 	t3_cm_end_all(dev->cm, T3_REQ_DEVICE_DOWN, 0);
 }
 
-bool t3_cm_busy(struct t3_dev *dev)
+static bool t3_cm_busy(struct t3_dev *dev)
 {
 	return atomic_read(&dev->cm->num_eps);
 }
+
+const struct t3_conn_ops t3_conn_ops = {
+	.fatal		= t3_cm_fatal,
+	.busy		= t3_cm_busy,
+	.abort_connects	= t3_cm_abort_connects,
+	.get		= t3_ep_get,
+	.put		= t3_ep_put,
+	.disconnect	= t3_ep_disconnect,
+	.disconnect_now	= t3_ep_disconnect_now,
+	.terminate	= t3_ep_terminate,
+	.linger		= t3_ep_linger,
+};
 
 void t3_cm_stop(struct t3_dev *dev)
 {

@@ -333,6 +333,9 @@ void t3_ep_receive_later(struct t3_ep *ep, struct sk_buff *skb);
 void t3_ep_receive_later_in(struct t3_ep *ep, struct sk_buff *skb, enum ep_state state);
 void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
 		      bool (*match)(const struct t3_ep *ep, const void *arg), const void *arg);
+void t3_ep_disconnect_now(struct t3_ep *ep, bool abrupt);
+void t3_ep_terminate(struct t3_ep *ep, struct t3_term term);
+void t3_ep_linger(struct t3_ep *ep);
 bool t3_ep_claim_call(struct t3_ep *ep);
 int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status);
 
@@ -340,7 +343,7 @@ int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status);
 int t3_ep_take_atid(struct t3_ep *ep);
 int t3_ep_take_tid(struct t3_ep *ep, u32 tid);
 void t3_release_tid(struct t3_dev *dev, u32 tid);
-int t3_tids_open(struct t3_cm_dev *cm);
+int t3_tids_open(struct t3_cm_dev *cm, work_func_t release);
 void t3_tids_close(struct t3_cm_dev *cm);
 void t3_ep_exchange_atid(struct t3_ep *ep, u32 tid);
 void t3_ep_return_id(struct t3_ep *ep);
@@ -361,7 +364,6 @@ int t3_send_act_open_req(struct t3_ep *ep);
 int t3_send_pass_accept_rpl(struct t3_ep *ep);
 int t3_send_pass_open_req(struct t3_listener *l);
 int t3_send_close_listsrv_req(struct t3_listener *l);
-void t3_send_tid_release(struct t3_dev *dev, u32 tid);
 int t3_send_stream(struct t3_ep *ep, unsigned int until);
 int t3_send_rx_data_ack(struct t3_ep *ep, unsigned int credits);
 int t3_send_rtr_read(struct t3_ep *ep);
@@ -370,6 +372,7 @@ void t3_send_close_con_req(struct t3_ep *ep);
 void t3_send_abort_req(struct t3_ep *ep);
 void t3_send_abort_rpl(struct t3_ep *ep);
 void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb);
+void t3_cpl_release_tids(struct work_struct *work);
 int t3_cpl_reserve(struct t3_ep *ep);
 int t3_cpl_status_to_errno(u8 status);
 static inline u8 t3_cpl_opcode(const struct sk_buff *skb)

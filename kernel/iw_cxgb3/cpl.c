@@ -213,7 +213,7 @@ int t3_send_close_listsrv_req(struct t3_listener *l)
 	return t3_dev_send(l->dev, skb);
 }
 
-void t3_send_tid_release(struct t3_dev *dev, u32 tid)
+static void t3_send_tid_release(struct t3_dev *dev, u32 tid)
 {
 	struct t3_cpl_tid_release *req;
 	struct sk_buff *skb;
@@ -222,6 +222,18 @@ void t3_send_tid_release(struct t3_dev *dev, u32 tid)
 	req = t3_cpl_put_forward(skb, sizeof(*req));
 	req->ot = t3_cpl_word(T3_CPL_TID_RELEASE, tid);
 	t3_dev_send(dev, skb);
+}
+
+/* t3_cm_dev.release_work */
+void t3_cpl_release_tids(struct work_struct *work)
+{
+	struct t3_cm_dev *cm = container_of(work, struct t3_cm_dev, release_work);
+	unsigned int tid;
+
+	for_each_set_bit(tid, cm->released_tids, cm->ntids) {
+		clear_bit(tid, cm->released_tids);
+		t3_send_tid_release(cm->dev, tid);
+	}
 }
 
 static int t3_send_stream_piece(struct t3_ep *ep, const u8 *data, unsigned int len)

@@ -180,18 +180,16 @@ void t3_cq_add_ready(struct t3_cq *cq, struct t3_qp_side *side)
  * With the CQ lock and the QP lock. An entry contradicts the posted requests, so the positions of
  * card and driver differ, and later entries would complete the wrong requests. Entries that arrive
  * after a flush contradict nothing that still matters. The end of the QP calls the consumer, which
- * may hold its own locks now. The QP's last reference may have been put: then destroy ends it.
+ * may hold its own locks now.
  */
 static void t3_cq_end_qp(struct t3_qp *qp, const struct t3_cqe *cqe)
 {
 	lockdep_assert_held(&qp->lock);
-	if (qp->bad_entry || (qp->state != T3_QPS_RTS && qp->state != T3_QPS_CLOSING) ||
-	    !kref_get_unless_zero(&qp->ref))
+	if (qp->bad_entry || (qp->state != T3_QPS_RTS && qp->state != T3_QPS_CLOSING))
 		return;
 	qp->bad_entry = true;
 	qp->bad_cqe = *cqe;
-	if (!queue_work(t3_workqueue, &qp->bad_entry_work))
-		t3_qp_put(qp);
+	queue_work(t3_workqueue, &qp->bad_entry_work);
 }
 
 /* With the CQ lock. Apply the next hardware entry to its QP. False if there is none. */

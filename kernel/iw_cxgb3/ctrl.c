@@ -26,6 +26,22 @@
 /* Bytes of the adapter that one writer may fill before others have their turn. */
 #define T3_CTRL_PIECE		(T3_CTRL_HALF * T3_BYPASS_MAX_DATA)
 
+/* Any context. Ring for writes that the card has not confirmed: their doorbell may be lost. */
+void t3_ctrl_ring_again(struct t3_dev *dev)
+{
+	struct t3_ctrl *ctrl = &dev->ctrl;
+
+	/* A doorbell too many is harmless, and one too few is made up for by the next call. */
+	if (context_unsafe(READ_ONCE(ctrl->producer)) != READ_ONCE(ctrl->consumer))
+		t3_ring_doorbell(dev, T3_CTRL_QP_CONTEXT);
+}
+
+static void t3_ctrl_poll(struct t3_dev *dev)
+{
+	t3_card_poll(dev);
+	t3_ctrl_ring_again(dev);
+}
+
 static bool t3_ctrl_has_slot(const struct t3_ctrl *ctrl)
 {
 	lockdep_assert_held(&ctrl->mutex);
@@ -57,7 +73,8 @@ static int t3_ctrl_post(struct t3_dev *dev, u32 addr, const void *data, u32 len,
 		union t3_wr_slot *slot;
 		u32 flits;
 
-		err = t3_wait_or_fatal(dev, ctrl->wait, t3_ctrl_has_slot(ctrl), t3_ctrl_no_reply);
+		err = t3_wait_or_fatal(dev, ctrl->wait, t3_ctrl_has_slot(ctrl), t3_ctrl_poll,
+				       t3_ctrl_no_reply);
 		if (err)
 			break;
 		slot = &ctrl->ring[ctrl->producer % T3_CTRL_SLOTS];
@@ -76,7 +93,7 @@ static int t3_ctrl_post(struct t3_dev *dev, u32 addr, const void *data, u32 len,
 
 	if (err)
 		return err;
-	return t3_wait_or_fatal(dev, ctrl->wait, t3_ctrl_confirmed(ctrl, target),
+	return t3_wait_or_fatal(dev, ctrl->wait, t3_ctrl_confirmed(ctrl, target), t3_ctrl_poll,
 				t3_ctrl_no_reply);
 }
 
@@ -99,16 +116,6 @@ int t3_ctrl_fill(struct t3_dev *dev, u32 addr, u64 value, u32 len)
 		err = t3_ctrl_post(dev, addr + done, block, chunk, true);
 	}
 	return err;
-}
-
-/* Any context. Ring for writes that the card has not confirmed: their doorbell may be lost. */
-void t3_ctrl_ring_again(struct t3_dev *dev)
-{
-	struct t3_ctrl *ctrl = &dev->ctrl;
-
-	/* A doorbell too many is harmless, and one too few is made up for by the next call. */
-	if (context_unsafe(READ_ONCE(ctrl->producer)) != READ_ONCE(ctrl->consumer))
-		t3_ring_doorbell(dev, T3_CTRL_QP_CONTEXT);
 }
 
 /* Softirq. An async event of the control QP. */
@@ -223,7 +230,7 @@ static void t3_ctrl_take_ring(struct t3_dev *dev)
 	if (t3_ctrl_send_context(dev, skb, 0, 0))
 		t3_dev_fatal(dev, "the control QP cannot be closed");
 	else if (ctrl->replies_to_modify)
-		t3_wait_or_fatal(dev, ctrl->wait, READ_ONCE(ctrl->modified),
+		t3_wait_or_fatal(dev, ctrl->wait, READ_ONCE(ctrl->modified), t3_ctrl_poll,
 				 "the card does not close its control QP");
 	else if (!t3_ctrl_wait_modified(dev))
 		dev_dbg(&dev->pdev->dev, "no reply to the end of the control QP\n");

@@ -5,11 +5,10 @@
  * A card stops replying for one of three reasons: an interrupt was lost, its
  * firmware hangs, or it was reset without a notice. cxgb3 detects none of them. So
  * every wait for the card has a deadline (t3_wait_or_fatal()), and as long as there
- * are queue pairs or endpoints a periodic work item performs such a wait:
+ * are queue pairs or endpoints the watchdog performs such a wait (watchdog.c):
  *
  *   after T3_CARD_POLL        poll the response queues of the NIC driver, which
- *                             makes up for a lost interrupt, and ring the control
- *                             QP again, whose doorbell may be lost
+ *                             makes up for a lost interrupt
  *   after as many polls as card_timeout_secs has seconds
  *                             the card is unusable. It may still write to memory,
  *                             so its bus mastering is disabled before anything is
@@ -21,25 +20,12 @@
  * is unbound from it and bound again. Connections end as if the card had been
  * unplugged: their queue pairs are flushed, and consumers get an event.
  */
-#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/pci.h>
 
 #include <t3_race_point.h>
 
 #include "iw_cxgb3.h"
-
-#define T3_HEALTH_INTERVAL		(2 * HZ)
-
-static unsigned int card_timeout_secs = 10;
-module_param(card_timeout_secs, uint, 0644);
-MODULE_PARM_DESC(card_timeout_secs,
-		 "seconds without a reply after which the card is declared dead (default 10)");
-
-unsigned long t3_card_timeout(void)
-{
-	return clamp(READ_ONCE(card_timeout_secs), 1U, 3600U) * HZ;
-}
 
 /*
  * Run the interrupt handlers of a port's queues once, as netconsole does. All
@@ -66,7 +52,21 @@ void t3_card_poll(struct t3_dev *dev)
 {
 	t3_dev_check_present(dev);
 	t3_card_poll_queues(dev);
-	t3_ctrl_ring_again(dev);
+}
+
+/*
+ * An event of the device or of a port (0: of the device). Any context. The
+ * device must be registered, and stay so until this returns.
+ */
+void t3_dev_dispatch(struct t3_dev *dev, enum ib_event_type type, u32 port)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.element.port_num = port,
+		.event = type,
+	};
+
+	ib_dispatch_event(&event);
 }
 
 /* Consumers get an event of the device and one of each connection, as after an unplug. */
@@ -78,7 +78,7 @@ static void t3_dev_fatal_work(struct work_struct *work)
 	if (test_bit(T3_DEV_REGISTERED, &dev->flags))
 		t3_dev_dispatch(dev, IB_EVENT_DEVICE_FATAL, 0);
 	T3_RACE_POINT(t3_fatal_reported);
-	t3_cm_fatal(dev);
+	t3_conn_ops.fatal(dev);
 }
 
 /*
@@ -148,33 +148,8 @@ void t3_dev_check_present(struct t3_dev *dev)
 		t3_dev_fatal(dev, "the card does not respond on the PCI bus");
 }
 
-static void t3_health_work(struct work_struct *work)
-{
-	struct t3_dev *dev = container_of(to_delayed_work(work), struct t3_dev, health_work);
-
-	if (t3_dev_gone(dev))
-		return;
-	/* Entry 0 of the TPT is unused and zero: the write does not change it. */
-	if (!xa_empty(&dev->qps) || t3_cm_busy(dev))
-		t3_ctrl_write(dev, dev->info.tpt_base, NULL, T3_TPT_ENTRY_BYTES);
-	queue_delayed_work(t3_workqueue, &dev->health_work, T3_HEALTH_INTERVAL);
-}
-
 void t3_health_init(struct t3_dev *dev)
 {
 	spin_lock_init(&dev->gone_lock);
 	INIT_WORK(&dev->fatal_work, t3_dev_fatal_work);
-	INIT_DELAYED_WORK(&dev->health_work, t3_health_work);
-}
-
-/* The control QP works. It must not be closed before t3_health_stop(). */
-void t3_health_start(struct t3_dev *dev)
-{
-	queue_delayed_work(t3_workqueue, &dev->health_work, T3_HEALTH_INTERVAL);
-}
-
-void t3_health_stop(struct t3_dev *dev)
-{
-	cancel_delayed_work_sync(&dev->health_work);
-	flush_work(&dev->fatal_work);
 }

@@ -123,28 +123,18 @@ void t3_release_tid(struct t3_dev *dev, u32 tid)
 	t3_dev_leave(dev);
 }
 
-static void t3_release_work(struct work_struct *work)
-{
-	struct t3_cm_dev *cm = container_of(work, struct t3_cm_dev, release_work);
-	unsigned int tid;
-
-	for_each_set_bit(tid, cm->released_tids, cm->ntids) {
-		clear_bit(tid, cm->released_tids);
-		t3_send_tid_release(cm->dev, tid);
-	}
-}
-
 /**
  * t3_tids_open - prepare the release of TIDs
  * @cm: connection manager of a device
+ * @release: the function of release_work, which sends the TIDs in released_tids to the card
  *
  * Return: 0 or -ENOMEM
  */
-int t3_tids_open(struct t3_cm_dev *cm)
+int t3_tids_open(struct t3_cm_dev *cm, work_func_t release)
 {
 	cm->ntids = t3c_data(cm->dev->tdev)->tid_maps.ntids;
 	cm->released_tids = bitmap_zalloc(cm->ntids, GFP_KERNEL);
-	INIT_WORK(&cm->release_work, t3_release_work);
+	INIT_WORK(&cm->release_work, release);
 	return cm->released_tids ? 0 : -ENOMEM;
 }
 

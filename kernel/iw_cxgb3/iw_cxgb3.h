@@ -210,7 +210,7 @@ struct t3_dev {
 	struct work_struct shutdown_work;
 	struct work_struct unregister_work;
 	struct delayed_work db_work;	/* rings every QP after lost doorbells */
-	struct delayed_work health_work;	/* health.c */
+	struct delayed_work watchdog_work;
 	struct work_struct fatal_work;
 
 	struct t3_cm_dev *cm;
@@ -253,13 +253,16 @@ static inline void t3_count(struct t3_dev *dev, enum t3_counter which)
  * If true, the card may be used until t3_dev_leave(). Must not sleep in
  * between (RCU).
  */
-bool t3_dev_enter(struct t3_dev *dev);	/* nic.c, as t3_dev_ctl() and t3_dev_send() */
+bool t3_dev_enter(struct t3_dev *dev);	/* nic.c, as the next functions */
 
 static inline void t3_dev_leave(struct t3_dev *dev)
 {
 	__acquire_shared(RCU);	/* sparse does not track the conditional lock of t3_dev_enter() */
 	rcu_read_unlock();
 }
+
+/* How long to wait for a reply of the card, in jiffies. */
+unsigned long t3_card_timeout(void);
 
 /* ctl() of the NIC driver; -EIO once the card is gone. Interrupts must be on. */
 int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data);
@@ -284,8 +287,7 @@ static inline bool t3_dev_may_send(void)
 /* --- health.c -------------------------------------------------------------- */
 
 void t3_health_init(struct t3_dev *dev);
-void t3_health_start(struct t3_dev *dev);
-void t3_health_stop(struct t3_dev *dev);
+void t3_dev_dispatch(struct t3_dev *dev, enum ib_event_type type, u32 port);
 /*
  * Mark the card as gone: every waiter and every later use fails with -EIO. False if
  * it was gone before. stop_dma: take bus mastering from the card first. It is needed
@@ -297,12 +299,9 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what);
 /* A card that was unplugged replies to nothing, so no thread must wait for it. Any context. */
 void t3_dev_check_present(struct t3_dev *dev);
 /*
- * Poll for messages whose interrupt was lost, and repeat a lost doorbell of the control QP. A card
- * that is not there any more is marked as gone.
+ * Poll for messages whose interrupt was lost. A card that is not there any more is marked as gone.
  */
 void t3_card_poll(struct t3_dev *dev);
-/* How long to wait for a reply of the card, in jiffies. */
-unsigned long t3_card_timeout(void);
 
 #define T3_CARD_POLL	HZ
 
@@ -337,11 +336,11 @@ static inline bool t3_card_deadline_passed(const struct t3_dev *dev,
 }
 
 /*
- * Sleep on a wait queue until the card has fulfilled a condition. If the deadline
- * passes, the device is marked as gone (t3_dev_fatal()). 0, or -EIO if the device
- * is gone.
+ * Sleep on a wait queue until the card has fulfilled a condition, and call poll(dev)
+ * every T3_CARD_POLL. If the deadline passes, the device is marked as gone
+ * (t3_dev_fatal()). 0, or -EIO if the device is gone.
  */
-#define t3_wait_or_fatal(dev, wq, cond, what) ({				\
+#define t3_wait_or_fatal(dev, wq, cond, poll, what) ({			\
 	struct t3_dev *_dev = (dev);					\
 	struct t3_card_deadline _deadline = {				\
 		.polls = t3_card_timeout() / T3_CARD_POLL,		\
@@ -355,7 +354,7 @@ static inline bool t3_card_deadline_passed(const struct t3_dev *dev,
 			t3_dev_fatal(_dev, what);			\
 			break;						\
 		}							\
-		t3_card_poll(_dev);					\
+		(poll)(_dev);						\
 	}								\
 	t3_dev_gone(_dev) ? -EIO : 0;					\
 })
@@ -627,6 +626,11 @@ extern struct workqueue_struct *t3_workqueue;
 struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem, size_t len);
 struct t3_mmap *t3_mmap_insert_doorbell(struct t3_ucontext *uc, phys_addr_t addr);
 
+/* watchdog.c */
+void t3_watchdog_init(struct t3_dev *dev);
+void t3_watchdog_start(struct t3_dev *dev);
+void t3_watchdog_stop(struct t3_dev *dev);
+
 /* ctrl.c */
 int t3_ctrl_open(struct t3_dev *dev);
 void t3_ctrl_close(struct t3_dev *dev);
@@ -726,21 +730,27 @@ int t3_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 int t3_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		 const struct ib_recv_wr **bad_wr);
 
-/* qp.c */
+/* qp_state.c */
 struct t3_qp *t3_qp_next(struct t3_dev *dev, unsigned long *id, unsigned long last);
 void t3_qp_set_status(struct t3_qp *qp, u64 set, u64 clear);
+void t3_qp_free_scratch(struct t3_qp *qp);
+enum ib_qp_state t3_qp_verbs_state(const struct t3_qp *qp);
 
-/* doorbell.c; t3_ring_doorbell() in any context */
+/* qp_event.c */
+void t3_qp_async_error(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_class class);
+void t3_qp_bad_entry_work(struct work_struct *work);
+
+/* doorbell.c. Any context. */
 void t3_ring_doorbell(struct t3_dev *dev, u32 context);
+
+/* doorbell_fifo.c */
 void t3_doorbells_off(struct t3_dev *dev);
 void t3_doorbell_work(struct work_struct *work);
 void t3_doorbell_init(struct t3_qp *qp);
 
 /* event.c */
 int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb);
-void t3_qp_bad_entry_work(struct work_struct *work);
 void t3_adapter_event(struct t3_dev *dev, u32 event);
-void t3_dev_dispatch(struct t3_dev *dev, enum ib_event_type type, u32 port);
 
 /* port.c */
 void t3_ports_init(struct t3_dev *dev);
@@ -816,15 +826,6 @@ void t3_cm_shut_down(struct t3_dev *dev);
  * wait for a thread that takes it.
  */
 void t3_cm_stop(struct t3_dev *dev);
-/*
- * T3_DEV_GONE is set, but cxgb3 still uses the card: the same for endpoints and
- * for threads that wait for a listener. Does not wait.
- */
-void t3_cm_fatal(struct t3_dev *dev);
-/* True if the device has endpoints. */
-bool t3_cm_busy(struct t3_dev *dev);
-/* A QP is dying, or is in ERROR: end a pending connect for it. */
-void t3_cm_abort_connects(struct t3_dev *dev, u32 qpn);
 /* Process context: an interface of the card has lost an address; NULL: it is removed. */
 void t3_cm_addr_removed(struct t3_dev *dev, const struct net_device *ndev, const __be32 *addr);
 /* After ib_unregister_device(). Waits for the last endpoint and all work items. */
@@ -839,29 +840,48 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog);
 int t3_cm_destroy_listen(struct iw_cm_id *cm_id);
 int t3_cm_fill_res_entry(struct sk_buff *msg, struct rdma_cm_id *cm_id);
 
+/*
+ * What the layers below the connections call of them: the only calls upward. Any context, without
+ * a lock of this driver, unless stated otherwise.
+ */
+struct t3_conn_ops {
+	/* T3_DEV_GONE is set, but cxgb3 still uses the card: as t3_cm_stop(). Does not wait. */
+	void (*fatal)(struct t3_dev *dev);
+	/* True if the device has endpoints. */
+	bool (*busy)(struct t3_dev *dev);
+	/* A QP is dying, or is in ERROR: end a pending connect for it. */
+	void (*abort_connects)(struct t3_dev *dev, u32 qpn);
+
+	void (*get)(struct t3_ep *ep);	/* may be called with a lock */
+	void (*put)(struct t3_ep *ep);
+	/*
+	 * Close the connection with a FIN, or with a RST if abrupt. Returns at once; the outcome is
+	 * reported as a QP event.
+	 */
+	void (*disconnect)(struct t3_ep *ep, bool abrupt);
+	/*
+	 * The same for a caller that may sleep. The connection manager sends the FIN or the RST
+	 * before the return, unless another thread handles the connection at the time.
+	 */
+	void (*disconnect_now)(struct t3_ep *ep, bool abrupt);
+	/*
+	 * Once for a connection. Send a TERMINATE with @term, and abort the connection if it does
+	 * not close before a deadline. Nothing is sent if this side has closed the stream.
+	 */
+	void (*terminate)(struct t3_ep *ep, struct t3_term term);
+	/*
+	 * The QP of a connection that is being closed is destroyed: abort the connection if it does
+	 * not close within T3_EP_LINGER of the begin of the close.
+	 */
+	void (*linger)(struct t3_ep *ep);
+};
+
+extern const struct t3_conn_ops t3_conn_ops;	/* cm.c */
+
 /* Any context. */
 void t3_ep_get(struct t3_ep *ep);
 void t3_ep_put(struct t3_ep *ep);
-/*
- * Any context, without a lock of this driver. Close the connection with a FIN, or
- * with a RST if abrupt. Returns at once; the outcome is reported as a QP event.
- */
 void t3_ep_disconnect(struct t3_ep *ep, bool abrupt);
-/*
- * The same for a caller that may sleep. The connection manager sends the FIN or the RST before
- * the return, unless another thread handles the connection at the time.
- */
-void t3_ep_disconnect_now(struct t3_ep *ep, bool abrupt);
-/*
- * Any context, once for a connection. Send a TERMINATE with @term, and abort the connection if it
- * does not close before a deadline. Nothing is sent if this side has closed the stream.
- */
-void t3_ep_terminate(struct t3_ep *ep, struct t3_term term);
-/*
- * Any context. The QP of a connection that is being closed is destroyed: abort the connection if
- * it does not close within T3_EP_LINGER of the begin of the close.
- */
-void t3_ep_linger(struct t3_ep *ep);
 /*
  * Softirq or process context. The connection makes progress: confirm the neighbour entry of its
  * next hop.

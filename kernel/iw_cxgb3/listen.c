@@ -194,7 +194,7 @@ static int t3_listener_wait_reply(struct t3_listener *l, const char *what)
 {
 	t3_wait_or_fatal(l->dev, l->wait,
 			 /* pairs with t3_listener_reply(): read status after replied */
-			 smp_load_acquire(&l->replied), what);
+			 smp_load_acquire(&l->replied), t3_card_poll, what);
 	return l->replied ? t3_cpl_status_to_errno(l->status) : -EIO;
 }
 

@@ -178,7 +178,7 @@ static void t3_register_work(struct work_struct *work)
 	if (err)
 		goto err;
 	dev->ctrl.ready = true;
-	t3_health_start(dev);
+	t3_watchdog_start(dev);
 	what = "register";
 	err = t3_register_ibdev(dev);
 	if (err)
@@ -231,7 +231,8 @@ static void t3_dev_shutdown(struct t3_dev *dev)
 	if (!t3_dev_gone(dev))
 		t3_cm_shut_down(dev);
 	cancel_delayed_work_sync(&dev->db_work);
-	t3_health_stop(dev);
+	t3_watchdog_stop(dev);
+	flush_work(&dev->fatal_work);
 	if (dev->ctrl.ready)
 		t3_ctrl_close(dev);
 	dev->ctrl.ready = false;
@@ -440,6 +441,7 @@ static void t3_client_add(struct t3cdev *tdev)
 	INIT_WORK(&dev->unregister_work, t3_unregister_work);
 	INIT_DELAYED_WORK(&dev->db_work, t3_doorbell_work);
 	t3_health_init(dev);
+	t3_watchdog_init(dev);
 
 	mutex_lock(&devices_mutex);
 	card = exiting ? NULL : t3_card_find_or_create(dev->pdev);

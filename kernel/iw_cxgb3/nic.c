@@ -5,10 +5,21 @@
  */
 #include <linux/delay.h>
 #include <linux/ktime.h>
+#include <linux/module.h>
 #include <linux/skbuff.h>
 
 #include "handover.h"
 #include "iw_cxgb3.h"
+
+static unsigned int card_timeout_secs = 10;
+module_param(card_timeout_secs, uint, 0644);
+MODULE_PARM_DESC(card_timeout_secs,
+		 "seconds without a reply after which the card is declared dead (default 10)");
+
+unsigned long t3_card_timeout(void)
+{
+	return clamp(READ_ONCE(card_timeout_secs), 1U, 3600U) * HZ;
+}
 
 bool t3_dev_enter(struct t3_dev *dev)
 {

@@ -180,7 +180,7 @@ void t3_qp_disconnected(struct t3_qp *qp)
 
 /* --- the card ------------------------------------------------------------- */
 
-int t3_tids_open(struct t3_cm_dev *cm)
+int t3_tids_open(struct t3_cm_dev *cm, work_func_t release)
 {
 	return 0;
 }

@@ -56,6 +56,7 @@ static struct t3_qp_transition fsm_lookup(enum t3_qp_state from, enum t3_qp_even
 
 #define t3_qp_fsm fsm_lookup
 #include "quota.c"
+#include "qp_state.c"
 #include "qp.c"
 #include "post.c"
 #undef t3_qp_fsm
@@ -94,6 +95,8 @@ static struct {
 	struct ib_qp *late_reader;
 	unsigned int fastregs;
 	unsigned int bad_entries;	/* that end their QP */
+	unsigned int bad_entry_ms;	/* that this takes */
+	unsigned int ended_by_entry;
 	u64 fastreg_page;
 	u32 next_id;
 	u8 qp_caps;
@@ -282,13 +285,12 @@ int t3_mr_resolve(struct t3_dev *dev, struct t3_host_sge *sge, u8 *page_code, u3
 
 void t3_qp_bad_entry_work(struct work_struct *work)
 {
-	struct t3_qp *qp = container_of(work, struct t3_qp, bad_entry_work);
-
-	card.bad_entries++;
-	t3_qp_put(qp);
+	WRITE_ONCE(card.bad_entries, card.bad_entries + 1);
+	msleep(card.bad_entry_ms);
+	card.ended_by_entry++;
 }
 
-void t3_cm_abort_connects(struct t3_dev *dev, u32 qpn)
+static void abort_connects(struct t3_dev *dev, u32 qpn)
 {
 	card.connect_aborts++;
 }
@@ -302,17 +304,17 @@ void t3_doorbell_init(struct t3_qp *qp)
 {
 }
 
-void t3_ep_get(struct t3_ep *ep)
+static void get_ep(struct t3_ep *ep)
 {
 	card.ep_refs++;
 }
 
-void t3_ep_put(struct t3_ep *ep)
+static void put_ep(struct t3_ep *ep)
 {
 	card.ep_refs--;
 }
 
-void t3_ep_disconnect(struct t3_ep *ep, bool abrupt)
+static void disconnect(struct t3_ep *ep, bool abrupt)
 {
 	if (abrupt)
 		card.aborts++;
@@ -320,23 +322,33 @@ void t3_ep_disconnect(struct t3_ep *ep, bool abrupt)
 		card.closes++;
 }
 
-void t3_ep_disconnect_now(struct t3_ep *ep, bool abrupt)
+static void disconnect_now(struct t3_ep *ep, bool abrupt)
 {
 	might_sleep();
 	card.disconnected_now++;
-	t3_ep_disconnect(ep, abrupt);
+	disconnect(ep, abrupt);
 }
 
-void t3_ep_terminate(struct t3_ep *ep, struct t3_term term)
+static void terminate(struct t3_ep *ep, struct t3_term term)
 {
 	card.terminates++;
 	card.term = term;
 }
 
-void t3_ep_linger(struct t3_ep *ep)
+static void linger(struct t3_ep *ep)
 {
 	card.lingers++;
 }
+
+const struct t3_conn_ops t3_conn_ops = {
+	.abort_connects	= abort_connects,
+	.get		= get_ep,
+	.put		= put_ep,
+	.disconnect	= disconnect,
+	.disconnect_now	= disconnect_now,
+	.terminate	= terminate,
+	.linger		= linger,
+};
 
 void t3_pd_put_user(struct t3_pd *pd)
 {

@@ -109,6 +109,7 @@ static void ring_free(void *ring);
 #define test_bit(nr, flags) test_flag(nr, flags)
 #include "event.c"
 #include "doorbell.c"
+#include "doorbell_fifo.c"
 #pragma pop_macro("test_bit")
 #pragma pop_macro("smp_mb")
 #ifndef CONFIG_NET_POLL_CONTROLLER
@@ -117,6 +118,8 @@ static void ring_free(void *ring);
 #define ndo_poll_controller ndo_set_rx_mode
 #endif
 #include "health.c"
+#include "watchdog.c"
+#include "qp_event.c"
 #define ib_device_get_by_netdev(netdev, driver) ibdev_of_netdev(netdev)
 #define ib_device_put put_ibdev
 #include "port.c"
@@ -436,14 +439,20 @@ void t3_ep_confirm_neigh(struct t3_ep *ep)
 	card.confirmed++;
 }
 
-void t3_cm_fatal(struct t3_dev *dev)
+static void end_connections(struct t3_dev *dev)
 {
 	card.fatal++;
 }
 
-bool t3_cm_busy(struct t3_dev *dev)
+const struct t3_conn_ops t3_conn_ops = {
+	.fatal = end_connections,
+};
+
+static unsigned int card_timeout_secs;
+
+unsigned long t3_card_timeout(void)
 {
-	return false;
+	return card_timeout_secs * HZ;
 }
 
 /* --- a device -------------------------------------------------------------- */
@@ -482,6 +491,7 @@ static int card_init(struct kunit *test)
 	t3_workqueue = alloc_workqueue("card_kunit", WQ_UNBOUND, 0);
 	KUNIT_ASSERT_NOT_NULL(test, t3_workqueue);
 	t3_health_init(dev);
+	t3_watchdog_init(dev);
 	set_bit(T3_DEV_REGISTERED, &dev->flags);
 	dev->ctrl.ring = kunit_kzalloc(test, T3_CTRL_SLOTS * T3_WR_SLOT_BYTES, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, dev->ctrl.ring);
@@ -504,7 +514,8 @@ static void card_exit(struct kunit *test)
 	flush_work(&drop_work);
 	flush_work(&full_work);
 	cancel_delayed_work_sync(&dev->db_work);
-	t3_health_stop(dev);
+	t3_watchdog_stop(dev);
+	flush_work(&dev->fatal_work);
 	destroy_workqueue(t3_workqueue);
 	KUNIT_EXPECT_EQ(test, card.qp_refs, 0);
 	KUNIT_EXPECT_EQ(test, card.cq_refs, 0);
@@ -717,7 +728,8 @@ static void carrier_of_a_card_in_reset_is_left_alone(struct kunit *test)
 static void stop_waits_for_the_report_of_a_failure(struct kunit *test)
 {
 	t3_dev_fatal(dev, "as a test");
-	t3_health_stop(dev);
+	t3_watchdog_stop(dev);
+	flush_work(&dev->fatal_work);
 	KUNIT_EXPECT_EQ(test, card.fatal, 1);
 }
 
@@ -919,7 +931,6 @@ static void refused_error_is_not_reported(struct kunit *test)
 static void contradictory_entry_is_an_error_of_the_qp(struct kunit *test)
 {
 	/* It was reset before the work item ran. */
-	card.qp_refs = 2;
 	t3_qp_bad_entry_work(&qp->bad_entry_work);
 	KUNIT_EXPECT_NULL(test, memchr_inv(events.qp, 0, sizeof(events.qp)));
 	qp->bad_entry = true;

@@ -162,7 +162,7 @@ static int cpl_init(struct kunit *test)
 	dev->cm->mtus[0] = 1500;
 	t3_cm_wq = alloc_workqueue("cpl_kunit", 0, 0);
 	KUNIT_ASSERT_NOT_NULL(test, t3_cm_wq);
-	return t3_tids_open(dev->cm);
+	return t3_tids_open(dev->cm, t3_cpl_release_tids);
 }
 
 static void cpl_exit(struct kunit *test)

@@ -88,6 +88,7 @@ static unsigned long suspend_timeout = 20 * HZ;
 #include "main.c"
 #include "nic.c"
 #include "health.c"
+#include "watchdog.c"
 
 static DEFINE_MUTEX(client_lock);	/* cxgb3_db_lock */
 static DEFINE_MUTEX(rtnl);
@@ -215,17 +216,22 @@ void t3_cm_close(struct t3_dev *dev)
 	seen.allocated--;
 }
 
-void t3_cm_fatal(struct t3_dev *dev)
+static void end_connections(struct t3_dev *dev)
 {
 	if (seen.fails_slowly)
 		msleep(50);
 	qp->busy = false;
 }
 
-bool t3_cm_busy(struct t3_dev *dev)
+static bool has_endpoints(struct t3_dev *dev)
 {
 	return false;
 }
+
+const struct t3_conn_ops t3_conn_ops = {
+	.fatal	= end_connections,
+	.busy	= has_endpoints,
+};
 
 int t3_cm_open(struct t3_dev *dev)
 {
@@ -260,10 +266,6 @@ int t3_ctrl_write(struct t3_dev *dev, u32 addr, const void *data, u32 len)
 	return t3_dev_gone(dev) ? -EIO : 0;
 }
 
-void t3_ctrl_ring_again(struct t3_dev *dev)
-{
-}
-
 int t3_rsc_open(struct t3_dev *dev)
 {
 	return set_up_part(__func__);
@@ -294,10 +296,6 @@ void t3_ports_unwatch(void)
 }
 
 void t3_doorbell_work(struct work_struct *work)
-{
-}
-
-void t3_dev_dispatch(struct t3_dev *dev, enum ib_event_type type, u32 port)
 {
 }
 

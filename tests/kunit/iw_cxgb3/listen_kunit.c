@@ -117,11 +117,6 @@ int t3_send_pass_open_req(struct t3_listener *l)
 	return reply(l, T3_CPL_PASS_OPEN_RPL);
 }
 
-void t3_send_tid_release(struct t3_dev *dev, u32 tid)
-{
-	card.released_tids++;
-}
-
 int t3_send_close_listsrv_req(struct t3_listener *l)
 {
 	card.closed++;
@@ -285,6 +280,12 @@ static struct iw_cm_id *make_id(struct kunit *test, u32 addr, u16 port)
 	return cm_id;
 }
 
+static void release_tids(struct work_struct *work)
+{
+	card.released_tids += bitmap_weight(dev->cm->released_tids, dev->cm->ntids);
+	bitmap_zero(dev->cm->released_tids, dev->cm->ntids);
+}
+
 /* TIDs, after the work item that sends their releases. */
 static unsigned int released_tids(void)
 {
@@ -321,7 +322,7 @@ static int listen_init(struct kunit *test)
 
 	t3_cm_wq = alloc_ordered_workqueue("listen_kunit", 0);
 	KUNIT_ASSERT_NOT_NULL(test, t3_cm_wq);
-	return t3_tids_open(dev->cm);
+	return t3_tids_open(dev->cm, release_tids);
 }
 
 static void listen_exit(struct kunit *test)

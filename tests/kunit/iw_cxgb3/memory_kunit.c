@@ -597,7 +597,7 @@ static int memory_init(struct kunit *test)
 	card.wq = alloc_ordered_workqueue("memory_kunit", 0);
 	KUNIT_ASSERT_NOT_NULL(test, card.wq);
 	KUNIT_ASSERT_EQ(test, t3_cm_init(), 0);
-	KUNIT_ASSERT_EQ(test, t3_tids_open(dev->cm), 0);
+	KUNIT_ASSERT_EQ(test, t3_tids_open(dev->cm, t3_cpl_release_tids), 0);
 	quota = t3_quota_get(&dev->quotas);
 	KUNIT_ASSERT_FALSE(test, IS_ERR_OR_NULL(quota));
 	return 0;

@@ -39,11 +39,6 @@ static int command(struct t3cdev *tdev, unsigned int req, void *data)
 	return nic.result;
 }
 
-unsigned long t3_card_timeout(void)
-{
-	return HZ / 4;
-}
-
 static int nic_init(struct kunit *test)
 {
 	memset(&nic, 0, sizeof(nic));
@@ -52,6 +47,7 @@ static int nic_init(struct kunit *test)
 	dev->tdev = kunit_kzalloc(test, sizeof(*dev->tdev), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, dev->tdev);
 	dev->tdev->ctl = command;
+	card_timeout_secs = 1;
 	return 0;
 }
 
@@ -125,7 +121,7 @@ static void slow_context_command_is_repeated(struct kunit *test)
 			break;
 	}
 	nic.slow = 1;
-	nic.pause = 300;
+	nic.pause = 1200;
 	KUNIT_EXPECT_EQ(test, t3_dev_context_ctl(dev, RDMA_CQ_SETUP, NULL, true), 0);
 	nic.slow = 0;
 	nic.commands = 0;

@@ -153,6 +153,22 @@ static void contradictory_entry_ends_the_qp_once(struct kunit *test)
 	t3_destroy_qp(&qp->ibqp, NULL);
 }
 
+/* The work item uses the QP without a reference. */
+static void destroy_waits_for_the_end_by_an_entry(struct kunit *test)
+{
+	struct t3_qp *qp = make_qp(test, false);
+
+	card.bad_entry_ms = 100;
+	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
+	received(qp, 1);	/* without a receive */
+	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_SUCCESS), 0);
+	while (!READ_ONCE(card.bad_entries))
+		msleep(1);
+	connection_ends(qp, T3_QPEV_LOST);
+	t3_destroy_qp(&qp->ibqp, NULL);
+	KUNIT_EXPECT_EQ(test, card.ended_by_entry, 1);
+}
+
 static void user_qp_is_stopped_and_later_flushed(struct kunit *test)
 {
 	struct t3_qp *qp = make_qp(test, true);
@@ -306,6 +322,7 @@ static struct kunit_case qp_requests_cases[] = {
 	KUNIT_CASE(refused_receive_keeps_no_page_list),
 	KUNIT_CASE(flush_waits_for_the_card),
 	KUNIT_CASE(contradictory_entry_ends_the_qp_once),
+	KUNIT_CASE(destroy_waits_for_the_end_by_an_entry),
 	KUNIT_CASE(user_qp_is_stopped_and_later_flushed),
 	KUNIT_CASE(failed_accept_flushes),
 	KUNIT_CASE(every_end_of_a_connection_flushes_once),
