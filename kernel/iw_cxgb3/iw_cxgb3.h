@@ -3,38 +3,28 @@
  * iw_cxgb3: RDMA driver for the Chelsio T3. Objects, their lifetime, their
  * locks, and the interface between the verbs side and the connection manager.
  *
- *   main.c      module, lifetime of a device, ops table, sysfs
- *   event.c     async events and adapter events
- *   verbs.c     queries, ucontext, mmap, PD
- *   qp.c        lifetime of a QP; qp_fsm.c its states; post.c, wr.c its requests
- *   cq.c        lifetime of a CQ, polling, flushing; cqe.c its entries
- *   mr.c        regions and windows; tpt.c their entries in the card; umem.c user memory
- *   pbl.c       page lists of a protection domain, which may outlive their regions
- *   nic.c       use of the NIC driver
- *   ctrl.c      control QP: writes to adapter memory
- *   doorbell.c  doorbells, also while the FIFO of the card is full
- *   health.c    deadlines of the card; port.c links; stats.c counters
- *   rsc.c       ids, doorbell groups, adapter memory pools; quota.c shares of them
- *   cm.c, listen.c, ep.c, ep_fsm.c, cpl.c, mpa.c, ids.c, route.c, tcp_port.c, debugfs.c,
- *   res.c:
- *               connections (cm.h)
+ * Layers, from top to bottom, each in a folder. A file calls its own folder and those below it.
+ * Upward it names only t3_conn_ops, and t3_client, which is this driver for cxgb3
+ * (tests/lab/test_kernel_layers.py).
  *
- * Layers, from top to bottom. A file calls its own layer and those below; the only
- * calls upward are listed here.
+ *   device/  main.c    module, lifetime of a device, ops table, sysfs
+ *            event.c   async events and adapter events
+ *            port.c    links, removed addresses; stats.c counters
+ *   conn/    connections: cm.h has the files
+ *   verbs/   verbs.c   queries, ucontext, mmap, PD
+ *            qp.c      lifetime of a QP; qp_state.c, qp_fsm.c its states; qp_event.c its errors;
+ *                      post.c its requests
+ *            cq.c      lifetime of a CQ, polling, flushing; cqe.c its entries
+ *            mr.c      regions and windows; tpt.c their entries in the card; umem.c user memory
+ *            pbl.c     page lists of a protection domain, which may outlive their regions
+ *            doorbell_fifo.c  rings all QPs after the FIFO of the card was full
+ *   card/    nic.c     use of the NIC driver; cxgb3_ulp.h its structures
+ *            ctrl.c    control QP: writes to adapter memory; wr.c requests in slots
+ *            health.c  deadlines of the card; watchdog.c a write every two seconds
+ *            doorbell.c  the ring
+ *            pools.c   ids, doorbell groups, adapter memory pools; quota.c shares of them
  *
- *   device         main.c and event.c: lifetime of a device, dispatch of events
- *   connections    cm.h and the files that include it; upward: ids.c names the client
- *                  of main.c to cxgb3
- *   verbs objects  verbs.c, qp.c, post.c, cq.c, mr.c, pbl.c, umem.c; upward: a QP closes, aborts,
- *                  terminates or references its endpoint (t3_ep_*); its destruction
- *                  and its move to ERROR end a pending connect; an entry of a CQ that
- *                  contradicts its QP is an error of the QP (event.c)
- *   card services  nic.c, ctrl.c, doorbell.c, health.c, rsc.c, quota.c, port.c,
- *                  stats.c; upward: health.c ends the connections of an unresponsive
- *                  card, port.c those of a removed address; both dispatch events;
- *                  doorbell.c visits all QPs
- *   pure logic     qp_fsm.h, wq.h, wr.h, cqe.h, tpt.h, ep_fsm.h, mpa.h; no header of
- *                  the driver but wq.h, in wr.h and cqe.h
+ * Pure logic, without the driver's objects: qp_fsm, wr, wq.h, cqe, tpt, ep_fsm, mpa.
  *
  * Locks, outermost first (docs/locking.md has the reasons):
  *
@@ -142,7 +132,7 @@ struct t3_qp_groups {
 	struct t3_quota *quota;		/* of the owner; NULL: no limit */
 };
 
-/* Counters of the driver, see stats.c for their names. */
+/* Counters of the driver, device/stats.c has their names. */
 enum t3_counter {
 	T3_CNT_QP_BAD_EVENT,
 	T3_CNT_CQE_STALE,
@@ -190,7 +180,7 @@ struct t3_dev {
 	struct xarray cqs;		/* id -> t3_cq, irq lock */
 	struct xarray mrs;		/* STag index -> t3_mr, irq lock */
 
-	/* Ids and adapter memory, rsc.c. */
+	/* Ids and adapter memory, pools.c. */
 	struct t3_ids qp_groups;
 	struct t3_ids cq_ids;
 	struct t3_ids pd_ids;
@@ -642,7 +632,7 @@ void t3_ctrl_completed(struct t3_dev *dev, u32 counter);
 void t3_ctrl_modified(struct t3_dev *dev);
 void t3_ctrl_ring_again(struct t3_dev *dev);
 
-/* rsc.c */
+/* pools.c */
 int t3_rsc_open(struct t3_dev *dev);
 void t3_rsc_close(struct t3_dev *dev);
 /* Total of ids in a range, and of bytes for page lists. */

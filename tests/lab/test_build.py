@@ -52,7 +52,7 @@ def test_sync_does_not_copy_products(tmp_path):
 def test_modules_wait_for_their_rcu_callbacks(module):
     """A module waits at unloading for RCU to call its functions. Memory that kfree_rcu() frees needs no code of the
     module, unless it is of a cache that the module destroys."""
-    text = "\n".join(path.read_text() for path in sorted((paths.REPO / "kernel" / module).glob("*.[ch]")))
+    text = "\n".join(path.read_text() for path in sorted((paths.REPO / "kernel" / module).rglob("*.[ch]")))
     left_to_rcu = re.findall(r"\b(?:call_s?rcu\w*|queue_rcu_work|kmem_cache_destroy)\(", text)
     ends = re.findall(r"^static void __exit \w+\(void\)\n\{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
     assert len(ends) == 1

@@ -36,7 +36,7 @@ def installed(tmp_path):
 def test_each_user_has_a_private_tree(installed):
     done = installed("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"t3lab (t3rdma) {paths.version()}\n", "")
-    assert (installed.tree / "kernel/iw_cxgb3/main.c").is_file()
+    assert (installed.tree / "kernel/iw_cxgb3/device/main.c").is_file()
     # A second run keeps products, and copies newer sources.
     (installed.tree / "build").mkdir()
     (installed.share / "CMakeLists.txt").write_text("newer")

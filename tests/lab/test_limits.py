@@ -11,7 +11,7 @@ PAGE = (paths.REPO / "docs/limits.md").read_text()
 
 def constant(name, folders=("include/hw", "kernel/iw_cxgb3")):
     for folder in folders:
-        for path in sorted((paths.REPO / folder).glob("*.h")):
+        for path in sorted((paths.REPO / folder).rglob("*.h")):
             found = re.search(rf"^#define {name}\s+(\d+)\b", path.read_text(), re.M)
             if found:
                 return int(found[1])
@@ -61,6 +61,6 @@ def test_missing_feature_is_named(subject):
 
 def test_remote_atomic_is_accepted_and_no_atomic_is_announced():
     """What the page states of REMOTE_ATOMIC, in the driver: libfabric registers with it on every device."""
-    flags = re.search(r"IB_ACCESS_LOCAL_WRITE.*?\)", (paths.REPO / "kernel/iw_cxgb3/mr.c").read_text(), re.S)
+    flags = re.search(r"IB_ACCESS_LOCAL_WRITE.*?\)", (paths.REPO / "kernel/iw_cxgb3/verbs/mr.c").read_text(), re.S)
     assert flags and "IB_ACCESS_REMOTE_ATOMIC" in flags[0]
-    assert "atomic_cap = IB_ATOMIC_NONE" in (paths.REPO / "kernel/iw_cxgb3/verbs.c").read_text()
+    assert "atomic_cap = IB_ATOMIC_NONE" in (paths.REPO / "kernel/iw_cxgb3/verbs/verbs.c").read_text()

@@ -92,7 +92,7 @@ def test_completion_of_the_options_of_commands(words):
     "module, folder", [("iw_cxgb3", "iw_cxgb3"), ("t3_uverbs", "uverbs"), ("t3_rdma_cm", "rdma_cm")]
 )
 def test_module_parameters_of_the_page_are_in_the_sources(module, folder):
-    sources = "".join(path.read_text() for path in (paths.REPO / "kernel" / folder).glob("*.c"))
+    sources = "".join(path.read_text() for path in (paths.REPO / "kernel" / folder).rglob("*.c"))
     section = PAGES[module].read_text().partition("# PARAMETERS")[2].partition("\n# ")[0]
     documented = set(re.findall(r"^\*(\w+)\*$", section, re.M))
     there = set(re.findall(r"module_param(?:_\w+)?\((\w+),", sources))

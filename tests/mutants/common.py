@@ -20,7 +20,7 @@ def digest(*parts: str) -> str:
 
 def sources(folder: str, *suffixes: str) -> list[str]:
     return sorted(
-        str(path.relative_to(paths.REPO)) for path in (paths.REPO / folder).iterdir() if path.suffix in suffixes
+        str(path.relative_to(paths.REPO)) for path in (paths.REPO / folder).rglob("*") if path.suffix in suffixes
     )
 
 

@@ -11,7 +11,7 @@
 #include "ep_fsm.c"
 #include "ep.c"
 #include "quota.c"
-#include "ids.c"
+#include "tids.c"
 #include "cpl.c"
 #include "wr.c"
 

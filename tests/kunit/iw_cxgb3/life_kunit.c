@@ -936,7 +936,7 @@ static void segments_fit_a_bounce_buffer(struct kunit *test)
 	bus_unbinds();
 }
 
-/* res_kunit tests the operation itself. */
+/* restrack_kunit tests the operation itself. */
 static void restrack_op_for_cm_ids_is_set(struct kunit *test)
 {
 	nic_adds();

@@ -17,7 +17,7 @@ static void listen_point(const char *name);
 #include "../failing_alloc.h"
 
 #include "quota.c"
-#include "ids.c"
+#include "tids.c"
 #include "listen.c"
 
 struct workqueue_struct *t3_cm_wq;
@@ -123,7 +123,7 @@ int t3_send_close_listsrv_req(struct t3_listener *l)
 	return reply(l, T3_CPL_CLOSE_LISTSRV_RPL);
 }
 
-/* ids.c needs these. The tests use its listener part only. */
+/* tids.c needs these. The tests use its listener part only. */
 int cxgb3_alloc_atid(struct t3cdev *dev, struct cxgb3_client *client, void *ctx)
 {
 	return -1;

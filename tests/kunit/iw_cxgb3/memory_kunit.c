@@ -18,7 +18,7 @@
 #include "quota.c"
 #include "ep.c"
 #include "mpa.c"
-#include "ids.c"
+#include "tids.c"
 #include "cpl.c"
 #include "wr.c"
 #include "listen.c"

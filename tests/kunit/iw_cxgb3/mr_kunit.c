@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * STags and page lists of regions and windows, with the pools of rsc.c and arrays as the TPT and
+ * STags and page lists of regions and windows, with the pools of pools.c and arrays as the TPT and
  * the PBL of the card. User memory is a fake.
  */
 #include <kunit/test.h>
@@ -70,7 +70,7 @@ static void fake_sink_put(size_t size, struct page *page)
 #define dma_get_required_mask(device) (host.required_mask)
 
 #include "quota.c"
-#include "rsc.c"
+#include "pools.c"
 #include "tpt.c"
 #include "pbl.c"
 #include "mr.c"

@@ -163,7 +163,7 @@ static void destroy_waits_for_the_end_by_an_entry(struct kunit *test)
 	received(qp, 1);	/* without a receive */
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_SUCCESS), 0);
 	while (!READ_ONCE(card.bad_entries))
-		msleep(1);
+		msleep(20);
 	connection_ends(qp, T3_QPEV_LOST);
 	t3_destroy_qp(&qp->ibqp, NULL);
 	KUNIT_EXPECT_EQ(test, card.ended_by_entry, 1);

@@ -44,7 +44,7 @@ static struct net_device *next_macvlan(struct net_device *last)
 #include "ep_fsm.c"
 #include "quota.c"
 #include "ep.c"
-#include "ids.c"
+#include "tids.c"
 #include "cpl.c"
 #include "wr.c"
 #include "route.c"

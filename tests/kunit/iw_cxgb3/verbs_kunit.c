@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * verbs.c: mappings of doorbell pages and rings into a process, and what user contexts and
- * protection domains hold: ids, charges, references. With the real quota.c and rsc.c.
+ * protection domains hold: ids, charges, references. With the real quota.c and pools.c.
  */
 #include <kunit/test.h>
 #include <linux/capability.h>
@@ -84,7 +84,7 @@ struct workqueue_struct *t3_workqueue;
 bool t3_memory_windows;
 
 #include "quota.c"
-#include "rsc.c"
+#include "pools.c"
 #include "pbl.c"
 #include "verbs.c"
 #pragma pop_macro("pgprot_noncached")

@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 extern "C" {
-#include "kernel/iw_cxgb3/cqe.h"
-#include "kernel/iw_cxgb3/wr.h"
+#include "kernel/iw_cxgb3/card/wr.h"
+#include "kernel/iw_cxgb3/verbs/cqe.h"
 }
 #include "send.hh"
 #include "words.hh"

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 extern "C" {
-#include "kernel/iw_cxgb3/ep_fsm.h"
+#include "kernel/iw_cxgb3/conn/ep_fsm.h"
 }
 
 namespace {

@@ -5,7 +5,7 @@
 #include <cerrno>
 
 extern "C" {
-#include "kernel/iw_cxgb3/handover.h"
+#include "kernel/iw_cxgb3/card/handover.h"
 }
 
 namespace {

@@ -15,7 +15,7 @@
 #include <gtest/gtest.h>
 
 extern "C" {
-#include "kernel/iw_cxgb3/mpa.h"
+#include "kernel/iw_cxgb3/conn/mpa.h"
 }
 
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 extern "C" {
-#include "kernel/iw_cxgb3/tpt.h"
-#include "kernel/iw_cxgb3/umem.h"
+#include "kernel/iw_cxgb3/verbs/tpt.h"
+#include "kernel/iw_cxgb3/verbs/umem.h"
 #include <asm/page.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>

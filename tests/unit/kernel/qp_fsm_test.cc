@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 extern "C" {
-#include "kernel/iw_cxgb3/qp_fsm.h"
+#include "kernel/iw_cxgb3/verbs/qp_fsm.h"
 }
 
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 extern "C" {
-#include "kernel/iw_cxgb3/wr.h"
+#include "kernel/iw_cxgb3/card/wr.h"
 }
 
 struct Send {

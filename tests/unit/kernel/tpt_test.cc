@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 extern "C" {
-#include "kernel/iw_cxgb3/tpt.h"
+#include "kernel/iw_cxgb3/verbs/tpt.h"
 #include <rdma/ib_verbs.h>
 }
 #include "words.hh"

@@ -9,7 +9,7 @@
 
 extern "C" {
 #include "hw/t3_tpt.h"
-#include "kernel/iw_cxgb3/wr.h"
+#include "kernel/iw_cxgb3/card/wr.h"
 }
 #include "send.hh"
 #include "words.hh"

@@ -61,7 +61,7 @@ static inline void fake_dma_free(size_t size, struct page *page)
 #define WARN_ON(condition) ((void)(host.warnings += !!(condition)))
 #include "quota.c"
 #pragma pop_macro("WARN_ON")
-#include "rsc.c"
+#include "pools.c"
 
 /* Small enough to exhaust: 32 ids per doorbell page, 64 STags, 8 and 4 granules. */
 static const struct rdma_info small_card = {

@@ -8,11 +8,11 @@
  *   mpa.c     MPA Request and Reply Frames (pure)
  *   listen.c  listeners, and the endpoints of connection requests
  *   cpl.c     messages to and from the card
- *   ids.c     TIDs, ATIDs and STIDs
+ *   tids.c    TIDs, ATIDs and STIDs
  *   route.c   routes and the card's L2 table
  *   tcp_port.c  local ports that the host's TCP must not use
  *   debugfs.c open and closed connections
- *   res.c     connections in rdma resource
+ *   restrack.c  connections in rdma resource
  *
  * Contexts. A CPL handler runs in softirq. It takes a reference and puts the message into
  * the endpoint's mailbox. Consumers, the QP and the timer leave requests in the same
@@ -339,7 +339,7 @@ void t3_ep_linger(struct t3_ep *ep);
 bool t3_ep_claim_call(struct t3_ep *ep);
 int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status);
 
-/* ids.c */
+/* tids.c */
 int t3_ep_take_atid(struct t3_ep *ep);
 int t3_ep_take_tid(struct t3_ep *ep, u32 tid);
 void t3_release_tid(struct t3_dev *dev, u32 tid);

@@ -6,7 +6,7 @@
 
 #include "cm.h"
 #include "ep_fsm.c"
-#include "res.c"
+#include "restrack.c"
 
 static struct t3_dev *dev;
 static struct t3_ep *ep;
