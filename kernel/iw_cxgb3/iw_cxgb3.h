@@ -374,13 +374,19 @@ struct t3_ucontext {
 	struct t3_quota *quota;		/* holds a reference; its objects use it */
 };
 
+/* What the card may do with the pages of a list. */
+#define T3_PBL_WRITABLE		BIT(0)
+#define T3_PBL_REMOTE_READ	BIT(1)
+#define T3_PBL_REMOTE_WRITE	BIT(2)
+#define T3_PBL_ALL_RIGHTS	(T3_PBL_WRITABLE | T3_PBL_REMOTE_READ | T3_PBL_REMOTE_WRITE)
+
 /* A range of adapter memory for page lists: that of a region, or one that a domain keeps. */
 struct t3_pbl_range {
 	struct list_head node;		/* in t3_pd.kept */
 	u32 addr;			/* absolute byte address */
 	u32 bytes;
 	u8 page_code;			/* of the region, or of the last one that had it */
-	bool writable;			/* the same */
+	u8 rights;			/* T3_PBL_*, the same */
 };
 
 struct t3_pd {

@@ -73,8 +73,23 @@ static void t3_stag_put(struct t3_dev *dev, struct t3_quota *quota, u32 stag)
 	t3_id_put(&dev->stags, quota, stag >> T3_STAG_INDEX_SHIFT);
 }
 
+static u8 t3_pbl_rights(int access)
+{
+	u8 rights = 0;
+
+	if (access & IB_ACCESS_MW_BIND)	/* a window may grant any right */
+		return T3_PBL_ALL_RIGHTS;
+	if (ib_access_writable(access))
+		rights |= T3_PBL_WRITABLE;
+	if (access & IB_ACCESS_REMOTE_READ)
+		rights |= T3_PBL_REMOTE_READ;
+	if (access & IB_ACCESS_REMOTE_WRITE)
+		rights |= T3_PBL_REMOTE_WRITE;
+	return rights;
+}
+
 /* @whole: see t3_pbl_get(). */
-static int t3_mr_pbl_alloc(struct t3_dev *dev, struct t3_mr *mr, u32 entries, bool writable,
+static int t3_mr_pbl_alloc(struct t3_dev *dev, struct t3_mr *mr, u32 entries, u8 rights,
 			   bool whole)
 {
 	struct t3_pbl_range *range;
@@ -85,7 +100,7 @@ static int t3_mr_pbl_alloc(struct t3_dev *dev, struct t3_mr *mr, u32 entries, bo
 		return -ENOMEM;
 	range->bytes = ALIGN(entries * 8, T3_PBL_GRANULE);
 	range->page_code = mr->tpt.page_code;
-	range->writable = writable;
+	range->rights = rights;
 	err = t3_pbl_get(dev, mr->pd, range, whole);
 	if (err) {
 		kfree(range);
@@ -258,7 +273,8 @@ static struct ib_mr *t3_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64
 		err = -ENOMEM;
 		goto err_umem;
 	}
-	err = t3_mr_pbl_alloc(dev, mr, pages, writable, t3_umem_is_whole(mr->umem, shift));
+	err = t3_mr_pbl_alloc(dev, mr, pages, t3_pbl_rights(access),
+			      t3_umem_is_whole(mr->umem, shift));
 	if (err)
 		goto err_umem;
 	err = t3_mr_pbl_write(dev, mr);
@@ -320,7 +336,7 @@ static struct ib_mr *t3_get_dma_mr(struct ib_pd *pd, int access)
 	for (i = 0; i < PAGES; i++)
 		list[i] = cpu_to_be64((u64)i << (T3_PAGE_CODE_SHIFT + PAGE_CODE));
 
-	err = t3_mr_pbl_alloc(dev, mr, PAGES, true, true);
+	err = t3_mr_pbl_alloc(dev, mr, PAGES, T3_PBL_ALL_RIGHTS, true);
 	if (err)
 		goto err_mr;
 	err = t3_ctrl_write(dev, mr->range->addr, list, sizeof(list));
@@ -363,7 +379,7 @@ static struct ib_mr *t3_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max
 	mr->tpt.page_code = PAGE_SHIFT - T3_PAGE_CODE_SHIFT;
 	mr->tpt.pdid = to_t3_pd(pd)->id;
 	mr->tpt.type = T3_TPT_TYPE_MR;
-	err = t3_mr_pbl_alloc(dev, mr, max_num_sg, true, true);
+	err = t3_mr_pbl_alloc(dev, mr, max_num_sg, T3_PBL_ALL_RIGHTS, true);
 	if (err)
 		goto err_mr;
 	err = t3_mr_publish(dev, mr);

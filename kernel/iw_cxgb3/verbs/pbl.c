@@ -15,7 +15,9 @@
  * window exists ("user"). Another region of the domain may use it meanwhile. What the card has
  * kept must then reach no byte but pinned memory of this region, and must write none that is
  * pinned for reading only. So the pages of the new region are at least as large as those of the
- * old one, they are pinned as a whole, and they are writable if the old ones were.
+ * old one, and they are pinned as a whole. They are writable if the old ones were. A peer may still
+ * read or write through the list if it might do so before; the owner of the old region had no
+ * completion to wait for. So the new region grants its peers all that the old one granted.
  */
 #include <linux/minmax.h>
 #include <linux/slab.h>
@@ -143,7 +145,7 @@ static struct t3_pbl_range *t3_pbl_find(const struct t3_pd *pd, const struct t3_
 	list_for_each_entry(range, &pd->kept, node) {
 		if (range->bytes < want->bytes || range->page_code > want->page_code)
 			continue;
-		if (range->writable && !want->writable)
+		if (range->rights & ~want->rights)
 			continue;
 		if (!best || range->bytes < best->bytes)
 			best = range;
@@ -187,7 +189,7 @@ int t3_pbl_get(struct t3_dev *dev, struct t3_pd *pd, struct t3_pbl_range *want, 
 static bool t3_pbl_joins(const struct t3_pbl_range *a, const struct t3_pbl_range *b)
 {
 	return a->addr + a->bytes == b->addr && a->page_code == b->page_code &&
-	       a->writable == b->writable;
+	       a->rights == b->rights;
 }
 
 /* With the mutex. The list is in the order of addresses, and neighbours of one kind are joined. */

@@ -456,8 +456,8 @@ static void regions_and_windows_are_charged(struct kunit *test)
 	t3_pd_close(dev, rest);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_STAG]), 0);
 
-	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, ARRAY_SIZE(lists), true, true), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, 1, true, true), 0);
+	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, ARRAY_SIZE(lists), T3_PBL_ALL_RIGHTS, true), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, 1, T3_PBL_ALL_RIGHTS, true), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), T3_PBL_GRANULE);
 	t3_mr_unlist(dev, &mr);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), 0);
@@ -475,7 +475,7 @@ static void refused_page_list_is_not_charged(struct kunit *test)
 		others[i] = t3_pbl_alloc(dev, T3_PBL_GRANULE);
 		KUNIT_ASSERT_NE(test, others[i], 0U);
 	}
-	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, 1, true, true), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, 1, T3_PBL_ALL_RIGHTS, true), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), 0);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 0);
 	for (i = 0; i < STAGS; i++)
@@ -785,21 +785,38 @@ static void range_stays_with_its_domain(struct kunit *test)
 	t3_pd_close(dev, other);
 }
 
-/* Of what the card keeps of an old region nothing may reach beyond the new one, or write to it. */
+/*
+ * Of what the card keeps of an old region nothing may reach beyond the new one, or write to it, and
+ * a peer may read or write through it only what the new region grants to peers too.
+ */
 static void range_is_used_again_where_nothing_leaves_the_region(struct kunit *test)
 {
 	const unsigned int large = ilog2(SZ_2M) - PAGE_SHIFT;
+	enum {
+		LW = IB_ACCESS_LOCAL_WRITE,
+		RR = IB_ACCESS_REMOTE_READ,
+		RW = IB_ACCESS_REMOTE_WRITE,
+		MW = IB_ACCESS_MW_BIND,
+	};
 	static const struct {
 		const char *what;
-		bool old_large, new_large, partial, old_read_only, new_read_only, again;
+		int old, new;		/* rights */
+		bool old_large, new_large, partial, again;
 	} rows[] = {
-		{ "same", .again = true },
-		{ "smaller", .old_large = true },
-		{ "larger", .new_large = true, .again = true },
-		{ "partial", .new_large = true, .partial = true },
-		{ "read only", .new_read_only = true },
-		{ "both read only", .old_read_only = true, .new_read_only = true, .again = true },
-		{ "writable", .old_read_only = true, .again = true },
+		{ "same", LW, LW, .again = true },
+		{ "smaller", LW, LW, .old_large = true },
+		{ "larger", LW, LW, .new_large = true, .again = true },
+		{ "partial", LW, LW, .new_large = true, .partial = true },
+		{ "read only", LW, 0 },
+		{ "both read only", 0, 0, .again = true },
+		{ "writable", 0, LW, .again = true },
+		{ "no more for peers to read", LW | RR, LW },
+		{ "no more for peers to write", LW | RW, LW },
+		{ "for peers to read now", LW, LW | RR, .again = true },
+		{ "for peers to read and write", LW | RR, LW | RR | RW, .again = true },
+		{ "for peers to write only", LW | RR, LW | RW },
+		{ "no more for windows", LW | MW, LW },
+		{ "all that windows grant", LW | MW, LW | RR | RW, .again = true },
 	};
 	unsigned int i;
 
@@ -810,14 +827,14 @@ static void range_is_used_again_where_nothing_leaves_the_region(struct kunit *te
 		t3_pd_get_user(pd);
 		host.partial = false;
 		host.umem_shift = PAGE_SHIFT + (rows[i].old_large ? large : 0);
-		mr = register_in(pd, PAGE_SIZE, rows[i].old_read_only ? 0 : IB_ACCESS_LOCAL_WRITE);
+		mr = register_in(pd, PAGE_SIZE, rows[i].old);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
 		list = list_of(mr);
 		t3_dereg_mr(mr, NULL);
 
 		host.partial = rows[i].partial;
 		host.umem_shift = PAGE_SHIFT + (rows[i].new_large ? large : 0);
-		mr = register_in(pd, PAGE_SIZE, rows[i].new_read_only ? 0 : IB_ACCESS_LOCAL_WRITE);
+		mr = register_in(pd, PAGE_SIZE, rows[i].new);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
 		KUNIT_EXPECT_EQ_MSG(test, list_of(mr) == list, rows[i].again, "%s", rows[i].what);
 		t3_dereg_mr(mr, NULL);
@@ -838,7 +855,9 @@ static void kept_ranges_are_split_and_joined(struct kunit *test)
 	pd->quota = &user;
 	t3_pd_get_user(pd);
 	for (round = 0; round < 20; round++) {
-		mrs[0] = register_memory(STAGS / 2 * granule);
+		mrs[0] = register_in(pd, STAGS / 2 * granule * PAGE_SIZE,
+				     IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |
+				     IB_ACCESS_REMOTE_WRITE);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(mrs[0]));
 		t3_dereg_mr(mrs[0], NULL);
 		for (i = 0; i < STAGS / 2; i++) {
