@@ -19,6 +19,7 @@ static const char * const t3_quota_names[T3_QUOTA_NUM] = {
 	[T3_QUOTA_ATID]		= "active opens",
 	[T3_QUOTA_STID]		= "listeners",
 	[T3_QUOTA_TID]		= "connections",
+	[T3_QUOTA_L2T]		= "next hops",
 };
 
 void t3_quotas_init(struct t3_quotas *quotas)
@@ -54,17 +55,20 @@ static void t3_quota_hold(const struct t3_quotas *quotas, struct t3_quota *quota
 
 /*
  * A user has the ids of all namespaces below its own: subordinate ids, and those of namespaces that
- * it makes. All of these count as the one who made the outermost namespace.
+ * it makes. All of these count as the one who made the outermost namespace; if that is root, as
+ * the id that root has chosen for root inside, so that its containers have a share each.
  */
 static kuid_t t3_quota_user(void)
 {
-	const struct user_namespace *ns = current_user_ns();
+	struct user_namespace *ns = current_user_ns();
+	kuid_t inside;
 
 	if (ns == &init_user_ns)
 		return current_uid();
 	while (ns->parent != &init_user_ns)
 		ns = ns->parent;
-	return ns->owner;
+	inside = make_kuid(ns, 0);
+	return uid_eq(ns->owner, GLOBAL_ROOT_UID) && uid_valid(inside) ? inside : ns->owner;
 }
 
 struct t3_quota *t3_quota_get(struct t3_quotas *quotas)
@@ -74,7 +78,7 @@ struct t3_quota *t3_quota_get(struct t3_quotas *quotas)
 
 	if (capable(CAP_SYS_RESOURCE))
 		return NULL;
-	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	new = kzalloc(struct_size(new, l2t_users, T3_QUOTA_L2T_ENTRIES), GFP_KERNEL_ACCOUNT);
 	if (!new)
 		return ERR_PTR(-ENOMEM);
 	new->uid = t3_quota_user();
@@ -152,4 +156,34 @@ void t3_quota_uncharge(struct t3_quota *quota, enum t3_quota_kind kind, u32 n)
 {
 	if (quota)
 		WARN_ON_ONCE(atomic_sub_return(n, &quota->used[kind]) < 0);
+}
+
+int t3_quota_charge_l2t(struct t3_dev *dev, struct t3_quota *quota, unsigned int entry, u32 total)
+{
+	unsigned long flags;
+	int err = 0;
+
+	if (!quota)
+		return 0;
+	if (entry >= T3_QUOTA_L2T_ENTRIES)
+		return -ENOMEM;
+	spin_lock_irqsave(&dev->quotas.lock, flags);
+	if (!quota->l2t_users[entry])
+		err = t3_quota_charge(dev, quota, T3_QUOTA_L2T, 1, total);
+	if (!err)
+		quota->l2t_users[entry]++;
+	spin_unlock_irqrestore(&dev->quotas.lock, flags);
+	return err;
+}
+
+void t3_quota_uncharge_l2t(struct t3_dev *dev, struct t3_quota *quota, unsigned int entry)
+{
+	unsigned long flags;
+
+	if (!quota)
+		return;
+	spin_lock_irqsave(&dev->quotas.lock, flags);
+	if (!--quota->l2t_users[entry])
+		t3_quota_uncharge(quota, T3_QUOTA_L2T, 1);
+	spin_unlock_irqrestore(&dev->quotas.lock, flags);
 }

@@ -33,14 +33,18 @@ enum t3_quota_kind {
 	T3_QUOTA_ATID,
 	T3_QUOTA_STID,
 	T3_QUOTA_TID,
+	T3_QUOTA_L2T,			/* t3_quota_charge_l2t() */
 	T3_QUOTA_NUM
 };
+
+#define T3_QUOTA_L2T_ENTRIES	2048	/* cxgb3 has as many */
 
 struct t3_quota {
 	struct list_head node;		/* in t3_quotas.list */
 	unsigned int refs;		/* with its lock */
 	kuid_t uid;
 	atomic_t used[T3_QUOTA_NUM];
+	u32 l2t_users[];		/* connections by L2T entry; with the lock too */
 };
 
 /* Of a device. */
@@ -65,5 +69,12 @@ void t3_quota_put(struct t3_quotas *quotas, struct t3_quota *quota);
 int t3_quota_charge(struct t3_dev *dev, struct t3_quota *quota, enum t3_quota_kind kind,
 		    u32 n, u32 total);
 void t3_quota_uncharge(struct t3_quota *quota, enum t3_quota_kind kind, u32 n);
+
+/*
+ * The same for an L2T entry, of which connections to one next hop share one: a user is charged for
+ * an entry once.
+ */
+int t3_quota_charge_l2t(struct t3_dev *dev, struct t3_quota *quota, unsigned int entry, u32 total);
+void t3_quota_uncharge_l2t(struct t3_dev *dev, struct t3_quota *quota, unsigned int entry);
 
 #endif

@@ -225,6 +225,7 @@ struct t3_ep {
 	struct l2t_entry *l2t __guarded_by(&route_lock);
 	struct net_device *ndev;	/* has the local address; a reference, as the route */
 	u16 smt_idx;
+	u16 charged_l2t;		/* index of l2t, which is charged to the quota */
 	u16 mtu;
 
 	u32 snd_nxt;			/* streaming mode */

@@ -618,6 +618,8 @@ static int t3_cpl_resolve_syn(struct t3_ep *ep)
 	if (!t3_listener_upcall_begin(ep->listener))
 		return -ECONNREFUSED;
 	ret = t3_route_resolve(ep);
+	if (!ret && t3_tcp_is_connected(ep))
+		ret = -EADDRINUSE;
 	t3_listener_upcall_end(ep->listener);
 	return ret;
 }

@@ -3,6 +3,7 @@
  * Routes: from the addresses of a connection to a port of the card and an entry of its L2
  * table.
  */
+#include <net/arp.h>
 #include <net/dst.h>
 #include <net/ip.h>
 #include <net/neighbour.h>
@@ -212,6 +213,21 @@ bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32
 	return conflicts;
 }
 
+/*
+ * A user who connects to many next hops would take all entries of the table, or all neighbours of
+ * the host, which the entries hold. Between t3_dev_enter() and t3_dev_leave().
+ */
+static int t3_route_charge_l2t(struct t3_ep *ep, const struct l2t_entry *e)
+{
+	const struct l2t_data *table = rcu_dereference(ep->dev->tdev->l2opt);
+	u32 total = min_t(u32, table ? table->nentries : 0, READ_ONCE(arp_tbl.gc_thresh3));
+	int err = t3_quota_charge_l2t(ep->dev, ep->quota, e->idx, total);
+
+	if (!err)
+		ep->charged_l2t = e->idx;
+	return err;
+}
+
 /* Drop an L2T reference. RCU, because cxgb3 may be freeing the table. */
 static void t3_route_put_l2t(struct t3_ep *ep, struct l2t_entry *e)
 {
@@ -298,6 +314,8 @@ int t3_route_resolve(struct t3_ep *ep)
 	}
 	l2t = t3_l2t_get(dev->tdev, &rt->dst, port, &fl4.daddr);
 	ret = l2t ? t3_route_check_l2t(l2t, rt->dst.dev) : -ENOMEM;
+	if (!ret)
+		ret = t3_route_charge_l2t(ep, l2t);
 	t3_dev_leave(dev);
 	if (ret)
 		goto err_l2t;
@@ -428,6 +446,7 @@ void t3_route_release(struct t3_ep *ep)
 		t3_route_purge_l2t(ep, l2t);
 		rcu_read_unlock();
 		t3_route_put_l2t(ep, l2t);
+		t3_quota_uncharge_l2t(ep->dev, ep->quota, ep->charged_l2t);
 	}
 	dst_release(dst);
 	dev_put(ep->ndev);

@@ -21,6 +21,7 @@ static struct {
 	unsigned int sent, released_tids, freed_atids, inserted_tids, ended, detached;
 	u32 last_tid;
 	int send_error, route_error;
+	bool host_is_connected;		/* with the addresses of the SYN */
 	struct t3_cpl_pass_accept_rpl accepted;		/* the last one */
 	u8 message[T3_WR_IMM_MAX];			/* the last one */
 	unsigned int message_len;
@@ -104,6 +105,11 @@ void t3_qp_disconnected(struct t3_qp *qp)
 int t3_route_resolve(struct t3_ep *ep)
 {
 	return card.route_error;
+}
+
+bool t3_tcp_is_connected(const struct t3_ep *ep)
+{
+	return card.host_is_connected;
 }
 
 void t3_tcp_port_release(struct t3_tcp_port *held)
@@ -315,6 +321,21 @@ static void syn_with_an_out_of_range_tid_is_dropped(struct kunit *test)
 	handle(test, ep, T3_CPL_PASS_ACCEPT_REQ, &req, sizeof(req));
 	KUNIT_EXPECT_EQ(test, card.inserted_tids, 1);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_SYN_RCVD);
+	end(test, ep);
+}
+
+/* The card would take the segments of the host's connection. */
+static void syn_with_the_addresses_of_a_connection_is_refused(struct kunit *test)
+{
+	struct t3_cpl_pass_accept_req req = { .ot = cpu_to_be32(TIDS - 1) };
+	struct t3_ep *ep = new_ep(test, EP_IDLE);
+
+	ep->id_kind = T3_ID_NONE;
+	card.host_is_connected = true;
+	handle(test, ep, T3_CPL_PASS_ACCEPT_REQ, &req, sizeof(req));
+	KUNIT_EXPECT_EQ(test, card.inserted_tids, 0);
+	KUNIT_EXPECT_EQ(test, released_tids(), 1);
+	KUNIT_EXPECT_EQ(test, card.sent, 0);
 	end(test, ep);
 }
 
@@ -690,6 +711,7 @@ static struct kunit_case cpl_cases[] = {
 	KUNIT_CASE(open_is_charged_for_its_tid),
 	KUNIT_CASE(id_of_a_dead_card_is_cleared),
 	KUNIT_CASE(syn_to_an_address_not_on_a_port_is_refused),
+	KUNIT_CASE(syn_with_the_addresses_of_a_connection_is_refused),
 	KUNIT_CASE(accept_reply_has_the_dscp_of_the_syn),
 	KUNIT_CASE(abort_after_conn_exist_closes),
 	KUNIT_CASE(second_conn_exist_fails_the_open),

@@ -244,6 +244,34 @@ static void user_namespace_is_charged_to_who_made_it(struct kunit *test)
 	t3_rsc_close(dev);
 }
 
+/* Containers that root starts have ranges of ids, which root chooses. */
+static void containers_of_root_have_a_share_each(struct kunit *test)
+{
+	static const u32 first[] = { 100000, 200000, 100000 };
+	struct t3_dev *dev = open_card(test, &small_card);
+	struct t3_quota *quotas[ARRAY_SIZE(first)];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(first); i++) {
+		host.ns = kunit_kzalloc(test, sizeof(*host.ns), GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, host.ns);
+		host.ns->parent = &init_user_ns;
+		host.ns->owner = GLOBAL_ROOT_UID;
+		host.ns->uid_map.nr_extents = 1;
+		host.ns->uid_map.extent[0] = (struct uid_gid_extent){
+			.lower_first = first[i],
+			.count = 65536,
+		};
+		quotas[i] = quota_of_uid(test, dev, first[i] + 1000);
+	}
+	host.ns = NULL;
+	KUNIT_EXPECT_PTR_NE(test, quotas[0], quotas[1]);
+	KUNIT_EXPECT_PTR_EQ(test, quotas[0], quotas[2]);
+	for (i = 0; i < ARRAY_SIZE(first); i++)
+		t3_quota_put(&dev->quotas, quotas[i]);
+	t3_rsc_close(dev);
+}
+
 /* For any number of contexts of a user, an eighth of each resource remains for others. */
 static void user_is_limited_to_seven_eighths(struct kunit *test)
 {
@@ -511,6 +539,7 @@ static struct kunit_case rsc_cases[] = {
 	KUNIT_CASE(qp_ids_are_unique_and_limited),
 	KUNIT_CASE(all_adapter_memory_can_be_allocated_once),
 	KUNIT_CASE(user_namespace_is_charged_to_who_made_it),
+	KUNIT_CASE(containers_of_root_have_a_share_each),
 	KUNIT_CASE(user_is_limited_to_seven_eighths),
 	KUNIT_CASE(quota_is_charged_to_the_memcg),
 	KUNIT_CASE(group_of_ids_is_charged_to_the_memcg),

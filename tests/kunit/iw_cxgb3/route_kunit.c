@@ -156,6 +156,11 @@ void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 {
 }
 
+bool t3_tcp_is_connected(const struct t3_ep *ep)
+{
+	return false;
+}
+
 void t3_tcp_port_release(struct t3_tcp_port *held)
 {
 }
@@ -624,6 +629,50 @@ static void connection_does_not_take_the_vlan_of_another(struct kunit *test)
 	end(test, ep);
 }
 
+/* An entry holds a neighbour of the host. One user took all of both by connects to many next hops. */
+static void user_has_a_share_of_the_next_hops(struct kunit *test)
+{
+	enum { ENTRIES = 8 };
+	static struct l2t_data table = { .nentries = ENTRIES };
+	struct net_device *lo = use_lo(test);
+	struct t3_ep *eps[ENTRIES];
+	struct t3_quota *user;
+	unsigned int i;
+
+	t3_quotas_init(&dev->quotas);
+	user = kunit_kzalloc(test, struct_size(user, l2t_users, T3_QUOTA_L2T_ENTRIES), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	route = new_route(test, lo);
+	card.has_l2_entry = true;
+	RCU_INIT_POINTER(tdev.l2opt, (void __rcu __force *)&table);
+	for (i = 0; i < ENTRIES; i++) {
+		eps[i] = new_ep_without_route(test);
+		eps[i]->quota = user;
+	}
+	for (i = 0; i < ENTRIES; i++) {
+		l2t.idx = i;
+		KUNIT_EXPECT_EQ(test, t3_route_resolve(eps[i]), i < 7 ? 0 : -ENOMEM);
+	}
+	/* A connection to a next hop of another one costs nothing. */
+	l2t.idx = 0;
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(eps[7]), 0);
+	t3_route_release(eps[0]);
+	l2t.idx = 7;
+	t3_route_release(eps[1]);
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(eps[1]), 0);
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(eps[0]), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user->used[T3_QUOTA_L2T]), 7);
+	for (i = 0; i < ENTRIES; i++) {
+		t3_route_release(eps[i]);
+		eps[i]->quota = NULL;
+		t3_ep_fsm_apply(eps[i], EP_EV_ABORT, 0);
+		end(test, eps[i]);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&user->used[T3_QUOTA_L2T]), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&l2t.refcnt), 1);
+	RCU_INIT_POINTER(tdev.l2opt, NULL);
+}
+
 /* Of two namespaces that have the same address on ports of the card. */
 static void address_belongs_to_the_namespace_of_the_id(struct kunit *test)
 {
@@ -848,6 +897,7 @@ static struct kunit_case route_cases[] = {
 	KUNIT_CASE(failed_resolution_keeps_no_reference),
 	KUNIT_CASE(connection_holds_its_route_until_the_end),
 	KUNIT_CASE(connection_does_not_take_the_vlan_of_another),
+	KUNIT_CASE(user_has_a_share_of_the_next_hops),
 	KUNIT_CASE(address_belongs_to_the_namespace_of_the_id),
 	KUNIT_CASE(address_that_two_namespaces_have),
 	KUNIT_CASE(repeated_connect_without_a_consumer),
