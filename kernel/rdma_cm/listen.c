@@ -215,22 +215,41 @@ static int cm_listen_at_due(struct cm_id *id, struct cm_dev *dev, const struct s
 	return cm_listen_at(id, dev, addr);
 }
 
+/*
+ * A process whose cgroup is above its limit sleeps for seconds at each address. The updates of all
+ * ids and the removal of devices wait for the mutex, so they get it between two addresses. False if
+ * the addresses are not those to listen on any more.
+ */
+static bool cm_listen_yield(struct cm_id *id, unsigned int change)
+	__must_hold(&id->listen_mutex)
+{
+	lockdep_assert_held(&id->listen_mutex);
+	mutex_unlock(&id->listen_mutex);
+	cond_resched();
+	T3_RACE_POINT(cm_listen_yields);
+	mutex_lock(&id->listen_mutex);
+	return id->listen_change == change;
+}
+
 /* A device without IPv6 is asked once. */
 static int cm_listen_at_all(struct cm_id *id, struct cm_dev *dev, struct cm_addrs *addrs)
 	__must_hold(&id->listen_mutex)
 {
 	bool listens = false, no_ipv6 = false;
 	const struct sockaddr_in6 *addr;
+	unsigned int i, change = ++id->listen_change;
 	int ret = 0, error = 0;
-	unsigned int i;
 
 	lockdep_assert_held(&id->listen_mutex);
 	for (i = 0; i < addrs->n && error != -ENOMEM; i++) {
+		if (i && !cm_listen_yield(id, change)) {
+			cm_queue_listen_update();
+			break;
+		}
 		addr = &addrs->at[i];
 		if (no_ipv6 && addr->sin6_family == AF_INET6)
 			continue;
 		error = cm_listen_at_due(id, dev, addr, addrs);
-		cond_resched();
 		no_ipv6 |= error == -EAFNOSUPPORT && addr->sin6_family == AF_INET6;
 		listens |= !error;
 		if (error && (!ret || ret == -EAFNOSUPPORT))
@@ -283,6 +302,7 @@ void cm_unlisten(struct cm_id *id, struct cm_dev *dev)
 	struct cm_listener *l, *next;
 
 	mutex_lock(&id->listen_mutex);
+	id->listen_change++;
 	list_for_each_entry_safe(l, next, &id->listeners, id_item)
 		if (!dev || l->dev == dev)
 			cm_unlisten_at(l);

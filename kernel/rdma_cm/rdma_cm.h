@@ -392,6 +392,7 @@ struct cm_binding {
  * @tos_set: the consumer has set @tos
  * @bound_if: the interface that the id was bound to before a lookup, or 0
  * @listen_mutex: @listeners
+ * @listen_change: counts what listens and unlistens, for one that gives up the mutex meanwhile
  * @listeners: one per device and address that the id listens on
  * @groups: multicast groups
  * @listening: in the list of ids that listen
@@ -454,6 +455,7 @@ struct cm_id {
 	int bound_if;
 
 	struct mutex listen_mutex;	/* listen and its end */
+	unsigned int listen_change __guarded_by(&listen_mutex);
 	struct list_head listeners __guarded_by(&listen_mutex);
 	struct list_head groups __guarded_by(&handler_mutex);
 	struct list_head listening __guarded_by(&cm_devices_mutex);

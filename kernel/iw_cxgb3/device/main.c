@@ -565,7 +565,9 @@ static struct pci_dev *t3_next_sleeper(bool *lost)
 	list_for_each_entry(card, &cards, node) {
 		if (!card->asleep)
 			continue;
-		*lost = !(readl(card->control) & T3_SG_GLOBALENABLE);
+		/* Without bus mastering if it was declared dead on the way into the suspend. */
+		*lost = !card->asleep->is_busmaster ||
+			!(readl(card->control) & T3_SG_GLOBALENABLE);
 		pdev = t3_card_wakes_up(card);
 		break;
 	}
@@ -585,7 +587,7 @@ static void t3_wake_cards(bool hibernated)
 
 	while ((pdev = t3_next_sleeper(&lost))) {
 		if (lost || hibernated) {
-			dev_info(&pdev->dev, "the card has lost its state: cxgb3 probes it again\n");
+			dev_info(&pdev->dev, "the card does not work any more: cxgb3 probes it again\n");
 			err = device_reprobe(&pdev->dev);
 			if (err)
 				dev_err(&pdev->dev, "cxgb3 does not take the card: %d\n", err);

@@ -185,6 +185,7 @@ static void core_unregisters(struct ib_device *ibdev)
 static void card_loses_mastering(struct pci_dev *pdev)
 {
 	seen.masters_cleared++;
+	pdev->is_busmaster = 0;
 	if (t3_dev_gone(the_dev()))
 		seen.gone_before_cleared = true;
 }
@@ -442,6 +443,7 @@ static int life_init(struct kunit *test)
 	tdev->ctl = nic_ctl;
 	core_wq = alloc_workqueue("life_kunit", 0, 0);
 	KUNIT_ASSERT_NOT_NULL(test, core_wq);
+	pdev->is_busmaster = 1;
 	INIT_WORK(&core_work, takes_a_while);
 	KUNIT_ASSERT_EQ(test, t3_module_init(), 0);
 	return 0;
@@ -632,11 +634,13 @@ static const struct sleep {
 	unsigned long prepare, post;
 	u32 control;			/* SG_CONTROL afterwards */
 	int reprobes;
+	bool dead;			/* declared so on the way into the suspend */
 } sleeps[] = {
 	{ "the card keeps its power", PM_SUSPEND_PREPARE, PM_POST_SUSPEND, T3_SG_GLOBALENABLE, 0 },
 	{ "the card loses its power", PM_SUSPEND_PREPARE, PM_POST_SUSPEND, 0, 1 },
 	{ "hibernation", PM_HIBERNATION_PREPARE, PM_POST_HIBERNATION, T3_SG_GLOBALENABLE, 1 },
 	{ "no image is loaded", PM_RESTORE_PREPARE, PM_POST_RESTORE, T3_SG_GLOBALENABLE, 0 },
+	{ "the card is dead", PM_SUSPEND_PREPARE, PM_POST_SUSPEND, T3_SG_GLOBALENABLE, 1, true },
 };
 
 static void sleep_name(const struct sleep *c, char *name)
@@ -663,6 +667,7 @@ static void rdma_ends_before_a_sleep_and_comes_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card_refs, 1);
 
 	sg_control = c->control;
+	pdev->is_busmaster = !c->dead;
 	seen.interface_is_up = true;
 	t3_pm_event(NULL, c->post, NULL);
 	seen.interface_is_up = false;

@@ -402,6 +402,41 @@ static void a_wildcard_and_a_thousand_ipv6_addresses(struct kunit *test)
 	kvfree(ifa);
 }
 
+static void other_change(void)
+{
+	cm_unlisten(to_cm_id(id), NULL);
+}
+
+/*
+ * A process that sleeps at each of its addresses, as one above the limit of its cgroup, keeps an
+ * update or a removal of the device from none of them. The update does what is left then.
+ */
+static void a_change_between_two_addresses(struct kunit *test)
+{
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(7000) };
+	struct inet6_ifaddr *ifa = kunit_kzalloc(test, sizeof(*ifa), GFP_KERNEL);
+	struct inet6_dev *in6_dev = kunit_kzalloc(test, sizeof(*in6_dev), GFP_KERNEL);
+
+	begin(test, IN_PROCESS);
+	KUNIT_ASSERT_NOT_NULL(test, ifa);
+	KUNIT_ASSERT_NOT_NULL(test, in6_dev);
+	rwlock_init(&in6_dev->lock);
+	INIT_LIST_HEAD(&in6_dev->addr_list);
+	ifa->addr.s6_addr32[0] = htonl(0x20010db8);
+	list_add_tail(&ifa->if_list, &in6_dev->addr_list);
+	fake.in6_dev = in6_dev;
+	fake.at_point = other_change;
+	fake.point = "cm_listen_yields";
+	KUNIT_EXPECT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	KUNIT_EXPECT_EQ(test, fake.listen_calls, 1u);
+	KUNIT_EXPECT_EQ(test, fake.listens, 0u);
+	flush_delayed_work(&cm_listen_update_work);
+	KUNIT_EXPECT_EQ(test, fake.listens, 2u);
+	end(test);
+}
+
 /* Of an update that one user makes long the others do not wait four times as long. */
 static void the_pause_after_a_long_update(struct kunit *test)
 {
@@ -791,6 +826,7 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(an_address_that_goes_and_comes_back),
 	KUNIT_CASE(the_look_at_other_namespaces_is_bounded),
 	KUNIT_CASE(a_wildcard_and_a_thousand_ipv6_addresses),
+	KUNIT_CASE(a_change_between_two_addresses),
 	KUNIT_CASE(the_pause_after_a_long_update),
 	KUNIT_CASE(a_wildcard_of_a_provider_with_sockets),
 	KUNIT_CASE(a_request_and_a_port_that_leaves),
