@@ -211,7 +211,7 @@ struct t3_tcp_port *t3_tcp_port_connect(struct t3_dev *dev, const struct iw_cm_i
  *
  * The card would take its segments. A connection may have a port that another one holds: if both
  * sockets have SO_REUSEADDR, as those of t3_rdma_cm do. A server may close its listener and keep
- * its connections, and anybody can send a SYN with the addresses of one. Any context.
+ * its connections, and a SYN of any host may have the addresses of one. Any context.
  */
 bool t3_tcp_is_connected(const struct t3_ep *ep)
 {

@@ -72,6 +72,7 @@ struct Faults {
             one->arm(0);
         answer_delay = 0;
         firmware_stopped = false;
+        lies.forget();
     }
 
     CountedFault interrupt; ///< an MSI or MSI-X edge is lost

@@ -67,10 +67,14 @@ void Lies::begin(std::uint64_t seed, double rate, std::span<const std::string> n
         streams_[kind].random = Random(seed + (kind << 56));
     }
     rate_ = rate;
+    forget();
+    any_ = true;
+}
+
+void Lies::forget() {
     messages_ = {};
     held_.reset();
     qps_ = {};
-    any_ = true;
 }
 
 bool Lies::now(Kind kind) {

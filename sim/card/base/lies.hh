@@ -55,6 +55,8 @@ public:
     /// std::invalid_argument, with a complete sentence.
     void begin(std::uint64_t seed, double rate, std::span<const std::string> kinds);
     void end() { any_ = false; }
+    /// A reset: what the card has sent before is not repeated to the next client.
+    void forget();
     [[nodiscard]] bool any() const { return any_; }
 
     // Each returns the truth unless it is time for a lie.

@@ -44,6 +44,7 @@ void Rnic::reset() {
         discard_.add(
             [held = std::make_shared<decltype(qps_)>(std::exchange(qps_, {}))] { return held->drop_last(); });
     by_id_.clear();
+    late_list_.reset();
     run_queue_.clear();
     run_event_.cancel();
     parts_.events.cancel(control_resume_);

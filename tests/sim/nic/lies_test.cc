@@ -111,6 +111,22 @@ TEST(Lies, AHeldMessageIsOvertaken) {
 
 class LiesOfACard : public CardTest {};
 
+/// The next client must not get what the card had for the last one.
+TEST(Lies, NothingIsRepeatedAfterAReset) {
+    const Buffer secret(12, 0x5a), later(12, 0xa5);
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+        Counters counters;
+        Lies lies(counters);
+        lies.begin(seed, 1, Names{"cpl"});
+        for (unsigned i = 0; i < 100; ++i)
+            lies.messages(0, secret);
+        lies.forget();
+        for (unsigned i = 0; i < 20; ++i)
+            for (const Lies::Message& message : lies.messages(0, later))
+                EXPECT_NE(message.cpl, secret) << seed;
+    }
+}
+
 TEST_F(LiesOfACard, RegistersUntilTheyEnd) {
     const std::uint32_t truth = read(reg::PL_REV);
     card.lie(1, 1, Names{"register"});
