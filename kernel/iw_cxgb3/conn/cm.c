@@ -3,7 +3,7 @@
  * The iw_cm operations of consumers, the MPA negotiation, and the iw_cm events.
  *
  * Connect, accept and reject check what can be checked at once, and leave the rest to the
- * endpoint's ordered context, which usually is their own thread. It delivers the events with
+ * endpoint's runner, which usually is their own thread. It delivers the events with
  * no lock held.
  *
  * After an accept that returned 0, iw_cm takes nothing but ESTABLISHED, and then a CLOSE. So an
@@ -397,7 +397,7 @@ static int t3_cm_prepare_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struc
 }
 
 /*
- * Hand a connect to the ordered context of a new endpoint. The endpoint takes a reference on
+ * Hand a connect to the runner of a new endpoint. The endpoint takes a reference on
  * @cm_id, while the caller holds one on @qp. Return: 0 and a CONNECT_REPLY follows; or -errno and
  * none follows.
  */
@@ -1159,7 +1159,7 @@ void t3_cm_close(struct t3_dev *dev)
 
 	wait_event(cm->idle, !atomic_read(&cm->num_eps));
 	/*
-	 * Other threads may still be ordered contexts of endpoints that have closed. There is no
+	 * Other threads may still be runners of endpoints that have closed. There is no
 	 * softirq any more: t3_cm_stop() has waited for them. There is no call of a consumer:
 	 * ib_unregister_device() has returned. The first flush waits for the timers and the work
 	 * items, the second for the work items that these have queued.

@@ -3,7 +3,7 @@
  * Connection manager of iw_cxgb3.
  *
  *   cm.c      calls of the consumer (iw_cm ops), MPA negotiation, events to the consumer
- *   ep.c      the endpoint: references, mailbox, timer, the setter of its state
+ *   ep.c      the endpoint: references, queue, timer, the setter of its state
  *   ep_fsm.c  the table behind the setter (pure)
  *   mpa.c     MPA Request and Reply Frames (pure)
  *   listen.c  listeners, and the endpoints of connection requests
@@ -15,23 +15,23 @@
  *   restrack.c  connections in rdma resource
  *
  * Contexts. A CPL handler runs in softirq. It takes a reference and puts the message into
- * the endpoint's mailbox. Consumers, the QP and the timer leave requests in the same
- * mailbox. The thread that takes from the mailbox is the endpoint's ordered context: the
+ * the endpoint's queue. Consumers, the QP and the timer leave requests in the same
+ * queue. The thread that takes from the queue is the endpoint's runner: the
  * endpoint's work item or that of its timer; or, to save the switches, a call that may sleep
  * (t3_ep_request_now()), or the softirq if the handler of the message does not sleep
- * (t3_ep_receive_now()). Only the ordered context changes the state, sends,
+ * (t3_ep_receive_now()). Only the runner changes the state, sends,
  * and calls the consumer, and it holds no lock of this driver meanwhile. One thread at a
- * time is it (t3_ep.running), until the mailbox is empty. So the events of a connection are
+ * time is it (t3_ep.running), until the queue is empty. So the events of a connection are
  * handled one after another, and a timeout never races with a message.
  *
- * No connect, accept, reject or disconnect waits for an ordered context: the call handles its
- * request itself, or leaves it to the thread that is the ordered context; its result is an
- * event. No ordered context waits for the card or for another endpoint. So an upcall that may
+ * No connect, accept, reject or disconnect waits for a runner: the call handles its
+ * request itself, or leaves it to the thread that is the runner; its result is an
+ * event. No runner waits for the card or for another endpoint. So an upcall that may
  * sleep may connect, accept and reject. A CONNECT_REPLY with an error may come in softirq.
  *
  * Locks:
  *
- *   t3_ep.mailbox_lock	inbox, requests, running, called (irq); innermost
+ *   t3_ep.queue_lock	messages, requests, running, called (irq); innermost
  *   t3_ep.id_lock	id_kind, tid (BH)
  *   t3_ep.route_lock	dst, l2t (BH); held across l2t sends
  *   t3_listener.lock	listening, upcalls, half_open (BH)
@@ -122,7 +122,7 @@ struct t3_cm_dev {
 	struct t3_ep_log closed_logs[T3_CLOSED_LOGS] __guarded_by(&lock);
 };
 
-/* Requests in the mailbox of an endpoint. */
+/* Requests in the queue of an endpoint. */
 enum t3_ep_request {
 	T3_REQ_CALL,			/* ->call is complete */
 	T3_REQ_TERMINATE,		/* ->term is set */
@@ -138,7 +138,7 @@ enum t3_ep_request {
 };
 
 /*
- * A consumer's call, which the ordered context executes: the only one in the life of an
+ * A consumer's call, which the runner executes: the only one in the life of an
  * endpoint. The consumer does not wait for it. Its private data are in pdata of the endpoint.
  */
 struct t3_ep_call {
@@ -159,7 +159,7 @@ enum t3_ep_id_kind {
 /*
  * One end of a connection.
  *
- * References: the creator's, from t3_ep_alloc(); the ordered context's, from
+ * References: the creator's, from t3_ep_alloc(); the runner's, from
  * t3_ep_publish() to EP_CLOSED; one while the timer runs; one while the work item is
  * queued; the QP's, while it is attached; the consumer's, from the connect request to
  * accept or reject. The memory is freed after a grace period, because a CPL
@@ -173,25 +173,25 @@ struct t3_ep {
 	struct t3_cm_dev *cm;
 	u32 id;
 
-	/* Mailbox: any context. */
-	spinlock_t mailbox_lock;
-	struct sk_buff_head inbox;	/* mailbox_lock; its own lock is not used */
-	unsigned long requests __guarded_by(&mailbox_lock);	/* T3_REQ_* */
-	bool running __guarded_by(&mailbox_lock);	/* a thread is the ordered context */
-	bool called __guarded_by(&mailbox_lock);	/* ->call is taken */
+	/* Queue: any context. */
+	spinlock_t queue_lock;
+	struct sk_buff_head messages;	/* queue_lock; its own lock is not used */
+	unsigned long requests __guarded_by(&queue_lock);	/* T3_REQ_* */
+	bool running __guarded_by(&queue_lock);	/* a thread is the runner */
+	bool called __guarded_by(&queue_lock);	/* ->call is taken */
 	struct t3_ep_call call;		/* written before T3_REQ_CALL, and never again */
 	struct t3_term term;		/* written before T3_REQ_TERMINATE, and never again */
 	struct work_struct work;
 	struct delayed_work timer;
-	unsigned long deadline;		/* jiffies; ordered context */
-	unsigned long timer_start;	/* jiffies; ordered context */
+	unsigned long deadline;		/* jiffies; runner */
+	unsigned long timer_start;	/* jiffies; runner */
 	bool timer_armed;
-	bool lingering;			/* the QP is being destroyed; ordered context */
+	bool lingering;			/* the QP is being destroyed; runner */
 	bool polled;			/* for the reply to an abort, after its timeout; same */
 	bool admitted;			/* counted in num_eps; before t3_ep_publish() */
 	bool disowned;			/* no more events: see t3_cm_reject(); written once */
 
-	/* From here on: ordered context, unless noted. */
+	/* From here on: runner, unless noted. */
 	enum ep_state state;		/* written by t3_ep_fsm_apply() only */
 	bool active;
 	bool est_reported;		/* ESTABLISHED or a good CONNECT_REPLY was delivered */
@@ -272,7 +272,7 @@ struct t3_listener {
 	struct net *net;		/* of its id; valid while listening or in an upcall */
 	struct t3_quota *quota;		/* for the STID; with a reference while listening */
 
-	struct sk_buff_head inbox;	/* SYNs */
+	struct sk_buff_head syns;
 	struct work_struct work;
 
 	spinlock_t lock;		/* upcalls and the number of children */

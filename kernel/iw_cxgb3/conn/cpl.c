@@ -2,10 +2,10 @@
 /*
  * Messages to and from the card (CPL).
  *
- * Receive: a handler runs in softirq, takes a reference and puts the message into the mailbox. The
- * endpoint's ordered context dispatches it through t3_cpl_messages[]. It runs in the same softirq
+ * Receive: a handler runs in softirq, takes a reference and puts the message into the queue. The
+ * endpoint's runner dispatches it through t3_cpl_messages[]. It runs in the same softirq
  * for a message whose handler does not sleep.
- * Send: each function builds one message. Only the ordered context sends for a
+ * Send: each function builds one message. Only the runner sends for a
  * connection, so the messages on one queue stay in order.
  *
  * Each message must fit into one descriptor (T3_WR_IMM_MAX): cxgb3 drops a longer one
@@ -437,7 +437,7 @@ int t3_cpl_status_to_errno(u8 status)
 	}
 }
 
-/* --- receive, ordered context --------------------------------------------- */
+/* --- receive, runner --------------------------------------------- */
 
 static void t3_cpl_on_establish(struct t3_ep *ep, struct sk_buff *skb)
 {
@@ -679,7 +679,7 @@ static const struct {
 };
 
 /**
- * t3_cpl_handle - handle a message in the ordered context
+ * t3_cpl_handle - handle a message in the runner
  * @ep: endpoint
  * @skb: message; the caller frees it
  */
@@ -723,7 +723,7 @@ static int t3_cpl_receive(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 }
 
 /*
- * The ordered context waits for the ack of RDMA_INIT only. Another ack is handled with the next
+ * The runner waits for the ack of RDMA_INIT only. Another ack is handled with the next
  * message: it is not worth a context switch of its own. RDMA_INIT is sent after the flag is set,
  * so its ack finds the flag.
  */
@@ -759,7 +759,7 @@ static int t3_cpl_receive_pass_establish(struct t3cdev *tdev, struct sk_buff *sk
 
 /*
  * The TID must be in the table before the next message for it, which may be the next one of this
- * poll. So the ATID is exchanged here, also if another thread is the ordered context. Without
+ * poll. So the ATID is exchanged here, also if another thread is the runner. Without
  * memory for a long MPA request the handler aborts the connection.
  */
 static void t3_ep_receive_act_establish(struct t3_ep *ep, struct sk_buff *skb)

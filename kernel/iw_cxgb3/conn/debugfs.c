@@ -41,7 +41,7 @@ static void t3_ep_show_head(struct seq_file *s, u32 id, u32 tid, const struct so
 }
 
 /*
- * The ordered contexts of the endpoints run concurrently: a line may be outdated, and a
+ * The runners of the endpoints run concurrently: a line may be outdated, and a
  * transition that is being recorded may be incomplete.
  */
 static int endpoints_show(struct seq_file *s, void *unused)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The endpoint: references, mailbox, timer, and t3_ep_fsm_apply(), the only function
+ * The endpoint: references, queue, timer, and t3_ep_fsm_apply(), the only function
  * that changes its state.
  */
 #include <linux/ktime.h>
@@ -31,7 +31,7 @@ static void t3_ep_free(struct kref *ref)
 {
 	struct t3_ep *ep = container_of(ref, struct t3_ep, ref);
 
-	skb_queue_purge(&ep->inbox);
+	skb_queue_purge(&ep->messages);
 	skb_queue_purge(&ep->spare);
 	t3_quota_put(&ep->dev->quotas, ep->quota);
 	atomic_dec(&ep->cm->num_allocated);
@@ -75,20 +75,20 @@ struct t3_ep *t3_ep_find(struct t3_dev *dev, u32 id)
 }
 
 /*
- * Put requests, or a message unless it is NULL, into the mailbox. Return: true if no thread is
- * the ordered context, which would handle them.
+ * Put requests, or a message unless it is NULL, into the queue. Return: true if no thread is
+ * the runner, which would handle them.
  */
 static bool t3_ep_post(struct t3_ep *ep, unsigned long requests, struct sk_buff *skb)
 {
 	unsigned long flags;
 	bool idle;
 
-	spin_lock_irqsave(&ep->mailbox_lock, flags);
+	spin_lock_irqsave(&ep->queue_lock, flags);
 	ep->requests |= requests;
 	if (skb)
-		__skb_queue_tail(&ep->inbox, skb);
+		__skb_queue_tail(&ep->messages, skb);
 	idle = !ep->running;
-	spin_unlock_irqrestore(&ep->mailbox_lock, flags);
+	spin_unlock_irqrestore(&ep->queue_lock, flags);
 	return idle;
 }
 
@@ -104,7 +104,7 @@ static void t3_ep_queue_work(struct t3_ep *ep)
  * @ep: endpoint; the caller holds a reference
  * @req: request
  *
- * Any context. The work item handles it, or the thread that is the ordered context.
+ * Any context. The work item handles it, or the thread that is the runner.
  */
 void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req)
 {
@@ -113,11 +113,11 @@ void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req)
 }
 
 /**
- * t3_ep_receive - put a message into the mailbox without handling it
+ * t3_ep_receive - put a message into the queue without handling it
  * @ep: endpoint; the caller holds a reference
  * @skb: message, which now belongs to the endpoint
  *
- * Any context. The work item handles it, or the thread that is the ordered context.
+ * Any context. The work item handles it, or the thread that is the runner.
  */
 void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb)
 {
@@ -135,7 +135,7 @@ void t3_ep_receive_later(struct t3_ep *ep, struct sk_buff *skb)
 void t3_ep_receive_later_in(struct t3_ep *ep, struct sk_buff *skb, enum ep_state state)
 {
 	/*
-	 * If no thread is the ordered context after the post, then the thread that changes the
+	 * If no thread is the runner after the post, then the thread that changes the
 	 * state later takes the message, too. The work item is needed if the state has changed
 	 * before.
 	 */
@@ -199,15 +199,15 @@ bool t3_ep_claim_call(struct t3_ep *ep)
 {
 	bool called;
 
-	spin_lock_irq(&ep->mailbox_lock);
+	spin_lock_irq(&ep->queue_lock);
 	called = ep->called;
 	ep->called = true;
-	spin_unlock_irq(&ep->mailbox_lock);
+	spin_unlock_irq(&ep->queue_lock);
 	return !called;
 }
 
 /*
- * The timer only makes a request. The ordered context compares with the current
+ * The timer only makes a request. The runner compares with the current
  * deadline, and ignores the request if the timer was stopped or restarted meanwhile.
  */
 static void t3_ep_timer_expired(struct work_struct *work)
@@ -483,33 +483,33 @@ static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req)
 	t3_ep_end_by_request(ep, t3_ep_request_events[req].event, t3_ep_request_events[req].status);
 }
 
-/* Become the ordered context. Return: false if another thread is it, or this one already. */
+/* Become the runner. Return: false if another thread is it, or this one already. */
 static bool t3_ep_begin(struct t3_ep *ep)
 {
 	bool begun;
 
-	spin_lock_irq(&ep->mailbox_lock);
+	spin_lock_irq(&ep->queue_lock);
 	begun = !ep->running;
 	ep->running = true;
-	spin_unlock_irq(&ep->mailbox_lock);
+	spin_unlock_irq(&ep->queue_lock);
 	return begun;
 }
 
 /*
- * Take all requests and one message from the mailbox. Return: false if it is empty: then this
- * thread is not the ordered context any more.
+ * Take all requests and one message from the queue. Return: false if it is empty: then this
+ * thread is not the runner any more.
  */
 static bool t3_ep_take(struct t3_ep *ep, unsigned long *requests, struct sk_buff **skb)
 {
 	bool any;
 
-	spin_lock_irq(&ep->mailbox_lock);
+	spin_lock_irq(&ep->queue_lock);
 	*requests = ep->requests;
 	ep->requests = 0;
-	*skb = __skb_dequeue(&ep->inbox);
+	*skb = __skb_dequeue(&ep->messages);
 	any = *requests || *skb;
 	ep->running = any;
-	spin_unlock_irq(&ep->mailbox_lock);
+	spin_unlock_irq(&ep->queue_lock);
 	return any;
 }
 
@@ -519,17 +519,17 @@ static void t3_ep_end(struct t3_ep *ep)
 	unsigned long flags;
 	bool any;
 
-	spin_lock_irqsave(&ep->mailbox_lock, flags);
+	spin_lock_irqsave(&ep->queue_lock, flags);
 	ep->running = false;
-	any = ep->requests || !skb_queue_empty(&ep->inbox);
-	spin_unlock_irqrestore(&ep->mailbox_lock, flags);
+	any = ep->requests || !skb_queue_empty(&ep->messages);
+	spin_unlock_irqrestore(&ep->queue_lock, flags);
 	if (any)
 		t3_ep_queue_work(ep);
 }
 
 /*
- * Be the ordered context until the mailbox is empty, or for @max messages. May sleep; without a
- * lock of this driver. If another thread is the ordered context, that one handles what the mailbox
+ * Be the runner until the queue is empty, or for @max messages. May sleep; without a
+ * lock of this driver. If another thread is the runner, that one handles what the queue
  * has, and this function does not wait for it. Requests are handled before each message, so that
  * a stream of messages cannot starve the timer.
  */
@@ -565,7 +565,7 @@ static void t3_ep_run(struct t3_ep *ep, unsigned int max)
  * @ep: endpoint; the caller holds a reference
  * @req: request
  *
- * May sleep; without a lock of this driver. If another thread is the ordered context, that one
+ * May sleep; without a lock of this driver. If another thread is the runner, that one
  * handles the request, and this function does not wait for it. This saves the switches to a worker
  * and back.
  */
@@ -578,20 +578,20 @@ void t3_ep_request_now(struct t3_ep *ep, enum t3_ep_request req)
 		t3_ep_run(ep, T3_EP_CALLER_MESSAGES);
 }
 
-/* As t3_ep_begin() for one message, which must come after all that the mailbox has. */
+/* As t3_ep_begin() for one message, which must come after all that the queue has. */
 static bool t3_ep_begin_with(struct t3_ep *ep, struct sk_buff *skb)
 {
 	unsigned long flags;
 	bool begun, idle;
 
-	spin_lock_irqsave(&ep->mailbox_lock, flags);
+	spin_lock_irqsave(&ep->queue_lock, flags);
 	idle = !ep->running;
-	begun = idle && !ep->requests && skb_queue_empty(&ep->inbox) && t3_dev_may_send();
+	begun = idle && !ep->requests && skb_queue_empty(&ep->messages) && t3_dev_may_send();
 	if (begun)
 		ep->running = true;
 	else
-		__skb_queue_tail(&ep->inbox, skb);
-	spin_unlock_irqrestore(&ep->mailbox_lock, flags);
+		__skb_queue_tail(&ep->messages, skb);
+	spin_unlock_irqrestore(&ep->queue_lock, flags);
 	if (idle && !begun)
 		t3_ep_queue_work(ep);
 	return begun;
@@ -602,7 +602,7 @@ static bool t3_ep_begin_with(struct t3_ep *ep, struct sk_buff *skb)
  * @ep: endpoint; the caller holds a reference
  * @skb: message, whose handler does not sleep; it now belongs to the endpoint
  *
- * If another thread is the ordered context, or the mailbox has something, then the message
+ * If another thread is the runner, or the queue has something, then the message
  * follows that. In a softirq that must not send the work item handles it. Otherwise this saves the
  * switches to a worker and back.
  */
@@ -647,9 +647,9 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 	ep->dev = dev;
 	ep->cm = dev->cm;
 	atomic_inc(&ep->cm->num_allocated);
-	skb_queue_head_init(&ep->inbox);
+	skb_queue_head_init(&ep->messages);
 	skb_queue_head_init(&ep->spare);
-	spin_lock_init(&ep->mailbox_lock);
+	spin_lock_init(&ep->queue_lock);
 	spin_lock_init(&ep->id_lock);
 	spin_lock_init(&ep->route_lock);
 	INIT_WORK(&ep->work, t3_ep_work);
@@ -708,7 +708,7 @@ void t3_ep_dismiss(struct t3_ep *ep)
  * t3_ep_publish - enter an endpoint into the device's table
  * @ep: endpoint from t3_ep_alloc(), complete
  *
- * Sleeps unless in softirq. Takes the reference of the ordered context, which drops it in
+ * Sleeps unless in softirq. Takes the reference of the runner, which drops it in
  * EP_CLOSED. Events of the device (EP_EV_SHUT_DOWN, EP_EV_DEVICE_DOWN) can end the endpoint at
  * once; the caller keeps the reference from t3_ep_alloc(), and drops it with t3_ep_put() also
  * after an error. An error dismisses the endpoint.

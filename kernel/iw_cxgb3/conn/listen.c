@@ -3,7 +3,7 @@
  * Listeners, and the endpoints of their connection requests (children).
  *
  * The listener creates an endpoint for each SYN, in softirq, or in a work item if the
- * softirq gets no memory. All events are handled in the endpoint's ordered context.
+ * softirq gets no memory. All events are handled in the endpoint's runner.
  * Destroying a listener aborts the children whose connect request was not delivered yet.
  * Connect requests are delivered between t3_listener_upcall_begin() and _end(), and destroy
  * waits for the end, so that no request is delivered after it.
@@ -18,7 +18,7 @@ static void t3_listener_free(struct kref *ref)
 {
 	struct t3_listener *l = container_of(ref, struct t3_listener, ref);
 
-	skb_queue_purge(&l->inbox);
+	skb_queue_purge(&l->syns);
 	kfree_rcu(l, rcu);
 }
 
@@ -75,7 +75,7 @@ static bool t3_listener_has_space(struct t3_listener *l)
 	bool space;
 
 	spin_lock_bh(&l->lock);
-	space = l->listening && l->half_open + skb_queue_len(&l->inbox) < l->max_half_open;
+	space = l->listening && l->half_open + skb_queue_len(&l->syns) < l->max_half_open;
 	spin_unlock_bh(&l->lock);
 	return space;
 }
@@ -137,7 +137,7 @@ static void t3_listener_work(struct work_struct *work)
 	struct t3_listener *l = container_of(work, struct t3_listener, work);
 	struct sk_buff *skb;
 
-	while ((skb = skb_dequeue(&l->inbox)))
+	while ((skb = skb_dequeue(&l->syns)))
 		if (t3_listener_new_child(l, skb))
 			t3_listener_refuse_syn(l->dev, skb);
 	t3_listener_put(l);
@@ -145,7 +145,7 @@ static void t3_listener_work(struct work_struct *work)
 
 static void t3_listener_queue_syn(struct t3_listener *l, struct sk_buff *skb)
 {
-	skb_queue_tail(&l->inbox, skb);
+	skb_queue_tail(&l->syns, skb);
 	kref_get(&l->ref);
 	if (!queue_work(t3_cm_wq, &l->work))
 		t3_listener_put(l);
@@ -329,7 +329,7 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	l->port = local.sin_port;
 	l->max_half_open = max(backlog, 0) + T3_HALF_OPEN_SLACK;
 	spin_lock_init(&l->lock);
-	skb_queue_head_init(&l->inbox);
+	skb_queue_head_init(&l->syns);
 	INIT_LIST_HEAD(&l->places);
 	INIT_WORK(&l->work, t3_listener_work);
 	init_waitqueue_head(&l->wait);

@@ -35,7 +35,7 @@ static struct t3_ep *t3_ep_find_by_addr(struct t3_cm_dev *cm, const struct socka
 	return found;
 }
 
-/* The values may be outdated: the endpoint's ordered context runs concurrently. */
+/* The values may be outdated: the endpoint's runner runs concurrently. */
 static int t3_ep_fill_res(struct sk_buff *msg, const struct t3_ep *ep)
 {
 	if (rdma_nl_put_driver_u32(msg, "ep", ep->id) ||

@@ -658,16 +658,16 @@ static void only_the_ack_of_init_runs_the_endpoint(struct kunit *test)
 
 	ep->streaming_unacked = 1;
 	ack_arrives(test, ep);
-	KUNIT_EXPECT_EQ(test, skb_queue_len(&ep->inbox), 1);
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&ep->messages), 1);
 	KUNIT_EXPECT_EQ(test, ep->streaming_unacked, 1);
 	ep->init_unacked = true;
 	ack_arrives(test, ep);
-	KUNIT_EXPECT_EQ(test, skb_queue_len(&ep->inbox), 0);
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&ep->messages), 0);
 	KUNIT_EXPECT_EQ(test, ep->streaming_unacked, 0);
 	KUNIT_EXPECT_FALSE(test, ep->init_unacked);
 	/* One that is never handled is freed with the endpoint. */
 	ack_arrives(test, ep);
-	KUNIT_EXPECT_EQ(test, skb_queue_len(&ep->inbox), 1);
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&ep->messages), 1);
 	end(test, ep);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The endpoint's ordered context: references, mailbox, timer and close. The transition table is
+ * The endpoint's runner: references, queue, timer and close. The transition table is
  * real. Everything that sends, or reports to the consumer, is a fake.
  */
 #include <linux/delay.h>
@@ -358,7 +358,7 @@ static void stopped_timer_is_ignored(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_FPDU);
 
-	/* It expired, and was restarted before the ordered context handled the request. */
+	/* It expired, and was restarted before the runner handled the request. */
 	t3_ep_set_timer(ep, 60 * HZ);
 	t3_ep_request(ep, T3_REQ_TIMER);
 	flush_work(&ep->work);
@@ -598,7 +598,7 @@ static struct sk_buff *new_message(struct kunit *test)
 	return skb;
 }
 
-/* The work item is the ordered context, until message_released. */
+/* The work item is the runner, until message_released. */
 static void hold_context(struct kunit *test, struct t3_ep *ep)
 {
 	hold_messages = true;
@@ -606,7 +606,7 @@ static void hold_context(struct kunit *test, struct t3_ep *ep)
 	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&message_held, 20 * HZ), 0);
 }
 
-/* Another thread is the ordered context while a call makes its request: that thread handles it. */
+/* Another thread is the runner while a call makes its request: that thread handles it. */
 static void request_of_a_call_is_left_to_the_running_context(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
@@ -625,7 +625,7 @@ static void request_of_a_call_is_left_to_the_running_context(struct kunit *test)
 	expect_closed(test, ep);
 }
 
-/* Also what others have left in the mailbox before, in order: requests before messages. */
+/* Also what others have left in the queue before, in order: requests before messages. */
 static void request_of_a_call_is_handled_before_the_return(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
@@ -666,7 +666,7 @@ static void message_in_softirq_is_handled_before_the_return(struct kunit *test)
 	expect_closed(test, ep);
 }
 
-/* It would overtake what the mailbox has, and be a second context. */
+/* It would overtake what the queue has, and be a second runner. */
 static void message_in_softirq_keeps_the_order(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
@@ -788,7 +788,7 @@ static void call_handles_few_messages(struct kunit *test)
 	expect_closed(test, ep);
 }
 
-/* A request of the thread that is the ordered context, from an upcall. */
+/* A request of the thread that is the runner, from an upcall. */
 static void request_of_an_upcall_follows_the_upcall(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_FPDU);

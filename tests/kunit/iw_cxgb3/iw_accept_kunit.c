@@ -120,7 +120,7 @@ static void accept_returns_before_the_card_answers(struct kunit *test)
 	end(test, ep);
 }
 
-/* The event is delivered in the ordered context that executes the answer. */
+/* The event is delivered in the runner that executes the answer. */
 static void request_is_answered_inside_its_event(struct kunit *test)
 {
 	static void (*const answers[])(void) = { accept, reject };

@@ -152,7 +152,7 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 	kref_init(&ep->ref);
 	ep->dev = dev;
 	ep->cm = dev->cm;
-	skb_queue_head_init(&ep->inbox);
+	skb_queue_head_init(&ep->messages);
 	return ep;
 }
 
@@ -171,7 +171,7 @@ static void fake_ep_free(struct kref *ref)
 {
 	struct t3_ep *ep = container_of(ref, struct t3_ep, ref);
 
-	skb_queue_purge(&ep->inbox);
+	skb_queue_purge(&ep->messages);
 	t3_quota_put(&ep->dev->quotas, ep->quota);
 	kfree(ep);
 }
@@ -186,21 +186,21 @@ void t3_ep_put(struct t3_ep *ep)
 	kref_put(&ep->ref, fake_ep_free);
 }
 
-/* The SYN stays in the mailbox, unless the endpoint has closed. */
+/* The SYN stays in the queue, unless the endpoint has closed. */
 void t3_ep_receive_now(struct t3_ep *ep, struct sk_buff *skb)
 {
 	if (ep->state == EP_CLOSED) {
 		card.released_tids++;
 		kfree_skb(skb);
 	} else {
-		__skb_queue_tail(&ep->inbox, skb);
+		__skb_queue_tail(&ep->messages, skb);
 	}
 }
 
 /* The fake endpoint closes at once on any request, and releases the TID of a pending SYN. */
 static void fake_ep_close(struct t3_ep *ep)
 {
-	card.released_tids += !skb_queue_empty(&ep->inbox);
+	card.released_tids += !skb_queue_empty(&ep->messages);
 	ep->state = EP_CLOSED;
 	t3_listener_remove_child(ep);
 	xa_erase_bh(&ep->cm->eps, ep->id);
@@ -640,7 +640,7 @@ static void device_event_during_a_syn(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, user.refs, 1);
 }
 
-/* The SYN is in the listener's mailbox when the listener is destroyed. */
+/* The SYN is in the listener's queue when the listener is destroyed. */
 static void syn_after_unlisten_is_refused(struct kunit *test)
 {
 	struct t3_listener *l;
@@ -697,7 +697,7 @@ static void messages_of_a_listener_are_freed_with_it(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 0), 0);
 	l = id->provider_data;
-	skb_queue_tail(&l->inbox, short_syn(test));
+	skb_queue_tail(&l->syns, short_syn(test));
 	t3_cm_destroy_listen(id);
 	KUNIT_EXPECT_EQ(test, freed, 1);
 }
