@@ -7,8 +7,10 @@
 //   - what arrives is a prefix of what was sent, and all of it before the peer's close is reported;
 //   - without an abort both ends close in order, with all data, and neither reports an error;
 //   - a reset is reported only if the peer has aborted;
-//   - every connection ends, unless the wire lost a reset: TCP does not repeat it, and an end that has sent
-//     all and waits for the peer's close does not miss it.
+//   - every connection ends, unless the peer of an end that has aborted may not have accepted the reset. TCP
+//     does not repeat it, and an end that has sent all and waits for the peer's close does not miss it.
+//     Besides a reset that is lost, this is one that overtakes data: Linux answers with a challenge ACK (RFC
+//     5961), which may be lost, and which Linux leaves out if it has sent another one within half a second.
 //
 // Time is real, so a seed gives the same plan, not the same packets. T3_TCP_CONNECTIONS=N: so many of each
 // kind.
@@ -66,7 +68,8 @@ struct Connection {
     std::optional<ConnId> id;
     Handle socket;
     bool connected = false;
-    bool reset_lost = false;   // by the wire
+    bool reset_unsure = false; // the wire has lost or reordered it, or what follows it
+    Time late_until = 0;       // a packet is on the wire until then
     std::size_t unread = 0;    // delivered by the engine, not credited
     bool engine_ended = false; // the engine has nothing of it
     [[nodiscard]] bool kernel_ended() const { return connected && socket < 0; }
@@ -123,21 +126,28 @@ protected:
 
     // ---- The wire
 
-    void note_loss(Bytes packet) {
+    /// @p delay: of the packet; nothing if it is lost.
+    void note(Bytes packet, std::optional<Time> delay) {
         constexpr std::uint8_t rst = 0x04;
+        if (packet[9] != IPPROTO_TCP)
+            return;
         const Bytes tcp = packet.subspan((packet[0] & 0xfU) * 4);
         const std::uint16_t from = be16(tcp.data()), to = be16(&tcp[2]);
         const std::uint16_t own = from == kernels_port || from == engines_port ? to : from;
-        if (tcp[13] & rst)
-            connections_.at(own - first_port).reset_lost = true;
+        Connection& c = connections_.at(own - first_port);
+        const bool resets = (tcp[13] & rst) != 0, ordered = delay == 0 && c.late_until <= events_.now();
+        if (delay ? resets && !ordered : resets || c.engine.aborted || c.kernel.aborted)
+            c.reset_unsure = true;
+        c.late_until = std::max(c.late_until, events_.now() + delay.value_or(0));
     }
     void carry(Buffer packet, bool to_kernel) {
         for (unsigned copies = one_in(50) ? 2 : 1; copies > 0; --copies) {
             if (pick(1000) < loss_) {
-                note_loss(packet);
+                note(packet, {});
                 continue;
             }
             const Time delay = one_in(10) ? pick(5000) * microsecond : 0;
+            note(packet, delay);
             events_.after(delay, [this, packet, to_kernel] {
                 if (!to_kernel) {
                     if (!engine_.input(packet))
@@ -158,7 +168,7 @@ protected:
     }
 
     static bool gives_up(const Connection& c, Time age) {
-        return c.reset_lost && (c.engine.aborted || c.kernel.aborted) && age > 2 * patience;
+        return c.reset_unsure && (c.engine.aborted || c.kernel.aborted) && age > 2 * patience;
     }
 
     // ---- The engine's applications
