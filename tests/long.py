@@ -142,9 +142,9 @@ class Evidence:
     HEAD = """\
 # Evidence
 
-`make test-long` writes this file: the last run of each of its jobs. A job runs again when its inputs, files of the tree, have changed since then,
-or when a test failed. *Inputs* is a digest of them.
-"""  # noqa: E501
+`make test-long` writes this file: the last run of each of its jobs. A job runs again when its inputs, files of the
+tree, have changed since then, or when a test failed. *Inputs* is a digest of them.
+"""
 
     def __init__(self, path):
         self._path = path
