@@ -456,7 +456,9 @@ static void regions_and_windows_are_charged(struct kunit *test)
 	t3_pd_close(dev, rest);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_STAG]), 0);
 
-	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, ARRAY_SIZE(lists), T3_PBL_ALL_RIGHTS, true), -ENOMEM);
+	KUNIT_EXPECT_EQ(test,
+			t3_mr_pbl_alloc(dev, &mr, ARRAY_SIZE(lists), T3_PBL_ALL_RIGHTS, true),
+			-ENOMEM);
 	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, 1, T3_PBL_ALL_RIGHTS, true), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), T3_PBL_GRANULE);
 	t3_mr_unlist(dev, &mr);

@@ -629,7 +629,7 @@ static void connection_does_not_take_the_vlan_of_another(struct kunit *test)
 	end(test, ep);
 }
 
-/* An entry holds a neighbour of the host. One user took all of both by connects to many next hops. */
+/* An entry holds a neighbour of the host. By connects to many next hops a user took all of both. */
 static void user_has_a_share_of_the_next_hops(struct kunit *test)
 {
 	enum { ENTRIES = 8 };
