@@ -374,32 +374,37 @@ static void the_look_at_other_namespaces_is_bounded(struct kunit *test)
 	end(test);
 }
 
-/* The device has none. A user can make them, and the updates are for all users. */
-static void a_wildcard_and_a_thousand_ipv6_addresses(struct kunit *test)
+static void give_ipv6_addresses(struct kunit *test, unsigned int n)
 {
-	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(7000) };
-	struct inet6_ifaddr *ifa = kvcalloc(CM_MAX_ADDRS, sizeof(*ifa), GFP_KERNEL);
+	struct inet6_ifaddr *ifa = kunit_kcalloc(test, n, sizeof(*ifa), GFP_KERNEL);
 	struct inet6_dev *in6_dev = kunit_kzalloc(test, sizeof(*in6_dev), GFP_KERNEL);
 	unsigned int i;
 
-	begin(test, IN_PROCESS);
 	KUNIT_ASSERT_NOT_NULL(test, ifa);
 	KUNIT_ASSERT_NOT_NULL(test, in6_dev);
 	rwlock_init(&in6_dev->lock);
 	INIT_LIST_HEAD(&in6_dev->addr_list);
-	for (i = 0; i < CM_MAX_ADDRS; i++) {
+	for (i = 0; i < n; i++) {
 		ifa[i].addr.s6_addr32[0] = htonl(0x20010db8);
 		ifa[i].addr.s6_addr32[3] = htonl(i + 1);
 		list_add_tail(&ifa[i].if_list, &in6_dev->addr_list);
 	}
 	fake.in6_dev = in6_dev;
+}
+
+/* The device has none. A user can make them, and the updates are for all users. */
+static void a_wildcard_and_a_thousand_ipv6_addresses(struct kunit *test)
+{
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(7000) };
+
+	begin(test, IN_PROCESS);
+	give_ipv6_addresses(test, CM_MAX_ADDRS);
 	fake.listen_error = -EAFNOSUPPORT;
 	KUNIT_EXPECT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
 	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
 	KUNIT_EXPECT_EQ(test, fake.listen_calls, 2u);	/* one is for IPv4 */
 	KUNIT_EXPECT_EQ(test, fake.ipv6_reads, 1u);
 	end(test);
-	kvfree(ifa);
 }
 
 static void other_change(void)
@@ -414,17 +419,9 @@ static void other_change(void)
 static void a_change_between_two_addresses(struct kunit *test)
 {
 	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(7000) };
-	struct inet6_ifaddr *ifa = kunit_kzalloc(test, sizeof(*ifa), GFP_KERNEL);
-	struct inet6_dev *in6_dev = kunit_kzalloc(test, sizeof(*in6_dev), GFP_KERNEL);
 
 	begin(test, IN_PROCESS);
-	KUNIT_ASSERT_NOT_NULL(test, ifa);
-	KUNIT_ASSERT_NOT_NULL(test, in6_dev);
-	rwlock_init(&in6_dev->lock);
-	INIT_LIST_HEAD(&in6_dev->addr_list);
-	ifa->addr.s6_addr32[0] = htonl(0x20010db8);
-	list_add_tail(&ifa->if_list, &in6_dev->addr_list);
-	fake.in6_dev = in6_dev;
+	give_ipv6_addresses(test, 1);
 	fake.at_point = other_change;
 	fake.point = "cm_listen_yields";
 	KUNIT_EXPECT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
