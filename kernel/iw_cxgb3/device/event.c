@@ -7,8 +7,6 @@
 
 #include <t3_race_point.h>
 
-#include "uapi/t3_abi.h"
-#include "t3_compat_verbs.h"
 #include "iw_cxgb3.h"
 #include "trace.h"
 

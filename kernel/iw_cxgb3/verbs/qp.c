@@ -23,7 +23,6 @@
 #include "t3_compat_verbs.h"
 #include "doorbell_page.h"
 #include "iw_cxgb3.h"
-#include "trace.h"
 
 /* --- owner ------------------------------------------------------------------- */
 

@@ -5,7 +5,6 @@
  */
 #include <t3_race_point.h>
 
-#include "t3_compat_verbs.h"
 #include "iw_cxgb3.h"
 
 /* For events of a QP only: uverbs counts every event of this handler to the QP. */
