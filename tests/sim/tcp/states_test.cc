@@ -322,8 +322,10 @@ TEST_F(TcpState, HalfCloseCarriesDataTheOtherWay) {
     EXPECT_EQ(take_sent(), "A 1001 5002 +700");
 }
 
-/// A receive buffer of 16 MiB that was filled with FPDUs of 20 bytes took 21 ms.
+/// A receive buffer of 16 MiB that was filled with FPDUs of 20 bytes took 21 ms; 64 KiB of them took 18 ms if each was the
+/// first access to two pages. One event delivers no more than a jumbo frame can bring.
 TEST_F(TcpState, DataThatWaitsIsDeliveredInParts) {
+    static_assert(Engine::drained_at_a_time <= 9'000);
     options.receive_buffer = 1 << 20;
     options.window_scale = 6;
     options.offer_window_scale = true;
@@ -351,7 +353,7 @@ TEST_F(TcpState, DataThatWaitsIsDeliveredInParts) {
             send_segment({.seq = first, .ack = 1001, .data = std::string(size, 'x')});
         unsigned actions = 0;
         for (; in_action != 0 && actions < 100; ++actions) {
-            EXPECT_LE(std::exchange(in_action, 0), (64U << 10) + size);
+            EXPECT_LE(std::exchange(in_action, 0), Engine::drained_at_a_time + size);
             if (actions == 2) // one more behind those that wait
                 send_segment({.flags = static_cast<std::uint8_t>(held ? flag_ack | flag_fin : flag_ack),
                               .seq = first + segments * size,
@@ -372,7 +374,7 @@ TEST_F(TcpState, DataThatWaitsIsDeliveredInParts) {
 /// 256 connections that one request of the host released delivered 16 MiB in one event.
 TEST_F(TcpState, DataOfManyConnectionsIsDeliveredInParts) {
     constexpr ConnId connections = 8;
-    constexpr std::uint32_t segments = 60, size = 1000;
+    constexpr std::uint32_t segments = 6, size = 1000;
     std::map<ConnId, std::size_t> received;
     std::size_t in_action = 0;
     end.on_received = [&](ConnId id, Bytes data) {
@@ -399,14 +401,12 @@ TEST_F(TcpState, DataOfManyConnectionsIsDeliveredInParts) {
     EXPECT_EQ(end.peer_closes, 1U);
     unsigned actions = 0;
     for (; in_action != 0; ++actions) {
-        EXPECT_LE(std::exchange(in_action, 0), (64U << 10) + size);
-        const auto next = end.engine.next_deadline();
-        if (!next)
-            break;
-        events.advance(std::max(events.now(), *next));
+        EXPECT_LE(std::exchange(in_action, 0), Engine::drained_at_a_time + size);
+        if (const auto next = end.engine.next_deadline())
+            events.advance(std::max(events.now(), *next));
         end.engine.advance();
     }
-    EXPECT_EQ(actions, (connections * segments * size) >> 16);
+    EXPECT_GT(actions, connections * segments * size / Engine::drained_at_a_time);
     for (ConnId id = 1; id <= connections; ++id) {
         EXPECT_EQ(received[id], segments * size);
         EXPECT_EQ(end.engine.view(id)->state, State::close_wait);

@@ -753,8 +753,10 @@ TEST_F(ToeEvent, HeldDataIsBounded) {
     EXPECT_LE(a.toe.memory().receiving, 20'000U) << "the block of the last segment may be twice as large";
     // The peer sends dropped data again when memory is free.
     a.control("01c00000 81000005 05000000 00000019 ffffffff ffffffff 00000000 00000000");
+    run();
     EXPECT_EQ(a.toe.memory().receiving, 0U);
     EXPECT_TRUE(send_all());
+    run();
     EXPECT_EQ(a.toe.memory().receiving, 0U);
 }
 
