@@ -174,8 +174,8 @@ public:
     /// next_deadline() may be due again.
     void advance();
     static constexpr unsigned timers_at_a_time = 256;
-    /// Waiting data of all connections that one event delivers, about a jumbo frame: it may have an FPDU in every
-    /// 20 bytes, and each FPDU may be the first access to two pages of the host.
+    /// Waiting data of all connections that one event delivers, about a jumbo frame: it may have an FPDU in
+    /// every 20 bytes, and each FPDU may be the first access to two pages of the host.
     static constexpr std::size_t drained_at_a_time = 8 << 10;
     /// Segments with data of all connections that one event sends: a wire that is down accepts any number.
     static constexpr std::size_t sent_at_a_time = 256;

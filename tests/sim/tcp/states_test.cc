@@ -322,8 +322,8 @@ TEST_F(TcpState, HalfCloseCarriesDataTheOtherWay) {
     EXPECT_EQ(take_sent(), "A 1001 5002 +700");
 }
 
-/// A receive buffer of 16 MiB that was filled with FPDUs of 20 bytes took 21 ms; 64 KiB of them took 18 ms if each was the
-/// first access to two pages. One event delivers no more than a jumbo frame can bring.
+/// A receive buffer of 16 MiB that was filled with FPDUs of 20 bytes took 21 ms; 64 KiB of them took 18 ms if
+/// each was the first access to two pages. One event delivers no more than a jumbo frame can bring.
 TEST_F(TcpState, DataThatWaitsIsDeliveredInParts) {
     static_assert(Engine::drained_at_a_time <= 9'000);
     options.receive_buffer = 1 << 20;
