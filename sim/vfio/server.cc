@@ -176,8 +176,6 @@ Server::Result Server::dma_map(Message& message) {
               (request.flags & dma_readable) != 0 ? "r" : "-",
               (request.flags & dma_writable) != 0 ? "w" : "-", fd < 0 ? ", no descriptor" : "",
               error ? ", refused" : "");
-    if (!error && (request.flags & (dma_readable | dma_writable)) != 0)
-        message.fds.clear(); // a file in memory, which the mapping keeps, so this is cheap
     return error;
 }
 

@@ -487,19 +487,49 @@ TEST_F(ServerTest, OneClientCannotUseUpTheProcessMappings) {
 }
 
 /// The longest event, of all that this message and the end of the connection cause.
+/// A close looks at all locks of the file, and each client can have millions: 0.1 s in the thread of all
+/// cards.
+TEST_F(ServerTest, AFileWithManyLocksIsClosedByTheWorker) {
+    const Fd file = memory_file(4096);
+    const auto lock = [&](short type, off_t start, off_t size) {
+        struct flock range {};
+        range.l_type = type;
+        range.l_whence = SEEK_SET;
+        range.l_start = start;
+        range.l_len = size;
+        return fcntl(file.get(), F_OFD_SETLK, &range);
+    };
+    constexpr off_t locks = 100'000;
+    ASSERT_EQ(lock(F_WRLCK, 0, 2 * locks), 0);
+    for (off_t n = 2 * locks - 1; n > 0; n -= 2)
+        ASSERT_EQ(lock(F_UNLCK, n, 1), 0);
+    const auto cost_of = [](const auto& action) {
+        timespec from{}, to{};
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+        action();
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+        return (to.tv_sec - from.tv_sec) * 1'000'000'000 + to.tv_nsec - from.tv_nsec;
+    };
+    negotiate();
+    send_raw(frame(Command::dma_map,
+                   raw(DmaMapRequest{
+                       .argsz = 32, .flags = dma_readable, .offset = 0, .address = 0, .size = 4096})),
+             {file.get()});
+    const auto handled = cost_of([&] { loop.run_once(0); });
+    ASSERT_TRUE(receive());
+    const auto closed = cost_of([&] { Fd(dup(file.get())).reset(); });
+    EXPECT_LT(handled, closed / 2);
+}
+
 TEST_F(ServerTest, ManyRangesAreRemovedInManyEvents) {
     const Fd file = memory_file(4096);
     for (unsigned attempt = test::Effort::attempts; attempt != 0; --attempt) {
         negotiate();
         for (std::uint64_t n = 0; n < DmaTable::max_ranges; ++n)
-            send_raw(
-                frame(
-                    Command::dma_map,
-                    raw(DmaMapRequest{
-                        .argsz = 32, .flags = dma_readable, .offset = 0, .address = n * 8192, .size = 4096}),
-                    flag::command | flag::no_reply),
-                {file.get()}),
-                loop.run_once(0);
+            call(Command::dma_map,
+                 raw(DmaMapRequest{
+                     .argsz = 32, .flags = dma_readable, .offset = 0, .address = n * 8192, .size = 4096}),
+                 0, {file.get()});
         settle();
         test::Effort effort;
         const auto turns = [&] {
