@@ -488,8 +488,10 @@ Sge::Take Sge::gather(Bytes sgl, Wr& wr) {
         good = good && append(be64(&sgl[16]), second);
         sgl = sgl.subspan(pair);
     }
-    if (!good)
+    if (!good) { // what was read counts nevertheless
+        wr.short_of += wr.size;
         wr.size = 0;
+    }
     return Take::done;
 }
 

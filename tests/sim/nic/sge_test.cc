@@ -297,6 +297,23 @@ TEST_F(SgeTest, PartsOfAnSglCountAsWork) {
     EXPECT_EQ(counters.value("sge.framing_errors"), 0U);
 }
 
+/// 64 requests of a ring read 16 MiB at once, as a request whose last part fails was counted as an empty one.
+TEST_F(SgeTest, DataOfAnInvalidSglCountsAsWork) {
+    ready();
+    constexpr std::uint32_t size = 65'000;
+    const std::uint64_t data = host.alloc(size);
+    const auto post = [&] {
+        control.post({op(0x01) | sop_eop | hw::wr::sgl | 1 << 8, 4, size, 0xffffffff,
+                      static_cast<std::uint32_t>(data >> 32), static_cast<std::uint32_t>(data), 0, 0});
+    };
+    for (unsigned n = 0; n < 7; ++n)
+        post();
+    ring(65528);
+    EXPECT_EQ(counters.value("sge.framing_errors"), 1U);
+    events.advance(events.now());
+    EXPECT_EQ(counters.value("sge.framing_errors"), 7U);
+}
+
 /// A request has up to 256 commands in 4 KiB.
 TEST_F(SgeTest, CommandsOfABypassRequestCountAsWork) {
     ready();
