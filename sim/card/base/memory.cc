@@ -45,20 +45,13 @@ bool SparseMemory::free_piece() {
         state_.begin());
     if (next_to_free_ == state_.size())
         return false;
-    free_pages(next_to_free_);
+    madvise(bytes_ + next_to_free_ * piece, std::min(piece, size_ - next_to_free_ * piece), MADV_DONTNEED);
+    state_[next_to_free_] = State::unused;
     return true;
 }
 
-void SparseMemory::free_pages(std::size_t n) {
-    madvise(bytes_ + n * piece, std::min(piece, size_ - n * piece), MADV_DONTNEED);
-    state_[n] = State::unused;
-}
-
 void SparseMemory::use(std::size_t n) {
-    if (state_[n] == State::old)
-        free_pages(n);
-    state_[n] = State::used;
-    if (pattern_ != 0)
+    if (std::exchange(state_[n], State::used) == State::old || pattern_ != 0)
         for (std::size_t at = n * piece; at < std::min((n + 1) * piece, size_); at += 4)
             put_be32(bytes_ + at, pattern_);
 }

@@ -40,7 +40,8 @@ public:
     /// Frees the pages of one piece that was used before the last fill(); false: nothing is left.
     bool free_piece();
 
-    static constexpr std::size_t piece = 64 << 10;
+    /// Small, as a first access writes the pattern into all of it.
+    static constexpr std::size_t piece = 4 << 10;
 
 private:
     enum class State : std::uint8_t {
@@ -49,7 +50,6 @@ private:
         old     ///< has contents from before the last fill()
     };
     void use(std::size_t piece_number);
-    void free_pages(std::size_t piece_number);
 
     std::size_t size_;
     std::uint8_t* bytes_;
