@@ -306,14 +306,23 @@ bool Connection::process_ack(const Segment& s) {
     return true;
 }
 
+/// An ACK of many segments counts as several, in events of their own.
 void Connection::new_ack(Seq ack) {
-    const auto acked = static_cast<std::uint32_t>(ack - snd_una_);
+    if (acked_later_)
+        ack = std::max(ack, *std::exchange(acked_later_, std::nullopt));
+    std::size_t& left = engine_.left().acked;
     const std::size_t before = queued_;
     // Karn's algorithm: no RTT sample from an ACK that covers a retransmission.
     bool measured = false, retransmitted = false;
     Time sent_at = 0;
     while (!queue_.empty() && queue_.front().end() <= ack) {
         const Unit& u = queue_.front();
+        if (left == 0) {
+            acked_later_ = std::exchange(ack, u.seq);
+            start(more_timer_, 1); // the clock stands still during an event
+            break;
+        }
+        --left;
         measured = true;
         retransmitted |= u.sends != 1;
         sent_at = u.sent_at;
@@ -330,7 +339,10 @@ void Connection::new_ack(Seq ack) {
         u.size -= part;
         queued_ -= part;
     }
+    if (ack == snd_una_)
+        return;
     account_sending();
+    const auto acked = static_cast<std::uint32_t>(ack - snd_una_);
     snd_una_ = ack;
     if (measured && !retransmitted)
         measure_rtt(now() - sent_at);
@@ -532,8 +544,12 @@ void Connection::drain() {
         maybe_peer_fin();
 }
 
-/// What an event has left of drain() or output().
+/// What an event has left of drain(), output() or new_ack().
 void Connection::proceed() {
+    if (acked_later_)
+        new_ack(*acked_later_);
+    if (state_ == State::aborted)
+        return;
     drain();
     mark_dirty();
 }
@@ -815,10 +831,10 @@ void Connection::transmit(const Segment& s, const Packet* record) {
     Packet packet = in_place ? *record : Packet::copy(s.payload, headroom);
     std::uint8_t* const at = packet.prepend(headers);
     if (s.payload.empty()) {
-        encode(s, ++engine_.ip_id_, params().ttl, at);
+        encode(s, ++ip_id_, params().ttl, at);
         packet.set_intact();
     } else {
-        encode_without_payload(s, ++engine_.ip_id_, params().ttl, at);
+        encode_without_payload(s, ++ip_id_, params().ttl, at);
         packet.omit_checksum(s.payload.size());
     }
     engine_.sink_.transmit(id, std::move(packet));

@@ -151,9 +151,11 @@ private:
     std::uint32_t snd_wnd_ = 0, max_snd_wnd_ = 0;
     std::uint8_t snd_scale_ = 0;
     std::uint16_t mss_ = 0;
+    std::uint16_t ip_id_ = 0; // of the last packet; not shared: peers would count each other's packets
     Fifo<Unit> queue_;
     std::size_t sent_ = 0;
-    std::size_t queued_ = 0; // bytes in queue_
+    std::size_t queued_ = 0;         // bytes in queue_
+    std::optional<Seq> acked_later_; // what an event has left of an ACK
     bool fin_queued_ = false, fin_acked_ = false;
     bool override_ = false; // the override timer has fired: a small segment may be sent
     bool syn_needed_ = false;

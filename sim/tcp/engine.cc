@@ -146,7 +146,7 @@ bool Engine::input(Bytes packet, bool listening, const Packet* intact) {
     return true;
 }
 
-/// What this event may still deliver and send. The clock stands still during an event.
+/// What this event may still deliver, send and free. The clock stands still during an event.
 Engine::Left& Engine::left() {
     if (const Time now = clock_(); std::exchange(left_at_, now) != now)
         left_ = {};

@@ -179,6 +179,8 @@ public:
     static constexpr std::size_t drained_at_a_time = 8 << 10;
     /// Segments with data of all connections that one event sends: a wire that is down accepts any number.
     static constexpr std::size_t sent_at_a_time = 256;
+    /// Segments of the send queues of all connections that the ACKs of one event free.
+    static constexpr std::size_t acked_at_a_time = 1024;
     [[nodiscard]] std::optional<Time> next_deadline() const;
 
     /// @p ip 0: any local address. A specific address takes precedence over "any", and an older listener over
@@ -254,7 +256,7 @@ private:
     void remove(Connection& c);
     void flush();
     struct Left {
-        std::size_t bytes = drained_at_a_time, units = sent_at_a_time;
+        std::size_t bytes = drained_at_a_time, units = sent_at_a_time, acked = acked_at_a_time;
     };
     Left& left();
     [[nodiscard]] std::uint32_t choose_iss(const FourTuple& tuple) const;
@@ -282,7 +284,6 @@ private:
     std::vector<Connection*> dirty_;                   // output() runs when the outermost call returns
     std::vector<std::unique_ptr<Connection>> removed_; // freed when the outermost call returns
     unsigned depth_ = 0;
-    std::uint16_t ip_id_ = 0;
     std::size_t established_ = 0; // connections in ESTABLISHED or CLOSE_WAIT
 };
 

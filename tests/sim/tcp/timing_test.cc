@@ -226,6 +226,53 @@ TEST_F(TcpTiming, OneEventSendsALimitedNumberOfSegments) {
     EXPECT_LE(most->second, Engine::sent_at_a_time);
 }
 
+/// An ACK of 27,000 segments freed them at once, and so did those of other connections in the same event.
+TEST_F(TcpTiming, OneEventFreesALimitedNumberOfSegments) {
+    constexpr std::uint32_t segments = 3000, size = 10;
+    options.congestion_control = false;
+    options.mss = size;
+    open();
+    send_segment({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = size});
+    for (std::uint32_t n = 0; n < segments; ++n)
+        end.engine.send(conn, Buffer(size, 'x'));
+    run(millisecond);
+    EXPECT_EQ(sent.size(), 1 + segments);
+    std::size_t before = end.engine.unacknowledged(conn);
+    ASSERT_EQ(before, segments * size);
+    unsigned parts = 0;
+    const auto freed_a_part = [&] {
+        const std::size_t now = end.engine.unacknowledged(conn);
+        EXPECT_LE(before - now, Engine::acked_at_a_time * size);
+        parts += now != before ? 1 : 0;
+        before = now;
+    };
+    send_ack(1001 + segments * size);
+    freed_a_part();
+    send_ack(1001 + size); // overtaken
+    while (const auto next = end.engine.next_deadline()) {
+        events.advance(std::max(events.now(), *next));
+        end.engine.advance();
+        freed_a_part();
+    }
+    EXPECT_EQ(before, 0U);
+    EXPECT_EQ(parts, 3U);
+    EXPECT_EQ(sent.size(), 1 + segments) << "nothing is sent again";
+}
+
+/// A peer must not learn from its own packets how many packets others get.
+TEST_F(TcpTiming, EachConnectionNumbersItsPackets) {
+    std::map<std::uint16_t, std::vector<std::uint16_t>> ids; // by the peer's port
+    end.wire = [&](const Buffer& packet) { ids[be16(&packet[22])].push_back(be16(&packet[4])); };
+    ASSERT_TRUE(end.engine.open(1, a_to_b, options));
+    FourTuple other = a_to_b;
+    ++other.remote_port;
+    ASSERT_TRUE(end.engine.open(2, other, options));
+    run(10 * second); // both repeat their SYN
+    for (const auto& [port, numbers] : ids)
+        EXPECT_EQ(numbers, (std::vector<std::uint16_t>{1, 2, 3})) << port;
+    EXPECT_EQ(ids.size(), 2U);
+}
+
 TEST_F(TcpTiming, SlowStartOpensWithEachAck) {
     connect();
     for (int i = 0; i < 30; ++i)
