@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "sim/card/toe/toe.hh"
+#include "sim/card/toe/waiters.hh"
 #include "sim/core/id_table.hh"
 #include "sim/core/log.hh"
 #include "sim/hw/cpl.hh"
@@ -65,14 +66,12 @@ struct Flow {
     std::size_t send_buffer = 32U << 10;
 
     // RDMA
-    bool rdma = false;             // RDMA_INIT was executed
-    bool switching = false;        // passive side: the next TX_DATA is the last streaming message [guess G4]
-    bool quiesced = false;         // TCB RX_QUIESCE
-    bool aborted = false;          // the last abort message was sent or received: no message may follow
-    bool running = false;          // in run_pending()
-    bool half_open = false;        // counted for its server
-    bool waits_for_memory = false; // is in waiting_for_memory
-    bool waits_for_port = false;   // is in waiting_for_port
+    bool rdma = false;      // RDMA_INIT was executed
+    bool switching = false; // passive side: the next TX_DATA is the last streaming message [guess G4]
+    bool quiesced = false;  // TCB RX_QUIESCE
+    bool aborted = false;   // the last abort message was sent or received: no message may follow
+    bool running = false;   // in run_pending()
+    bool half_open = false; // counted for its server
 };
 
 struct Toe::Impl final : tcp::Sink {
@@ -92,7 +91,7 @@ struct Toe::Impl final : tcp::Sink {
     void clear_half_open(Flow& flow);
     /// Bytes that a connection with a send buffer of @p buffer may queue now. After 0 it is resumed later.
     std::size_t send_space_or_wait(Tid tid, std::size_t buffer);
-    void wait_for_memory(Tid tid, Flow& flow);
+    std::size_t& write_left();
     void resume_memory_waiters();
     void release(Tid tid);
     /// Ends RDMA mode of the connection; the TCP connection may still exist.
@@ -188,15 +187,16 @@ struct Toe::Impl final : tcp::Sink {
     Tid next_unused_tid = 0;
     std::shared_ptr<int> lifetime = std::make_shared<int>(); // detects events from before a reset
 
-    std::size_t pending_bytes = 0;      // of all flows
-    bool was_congested = false;         // rings may wait for SgeServices::offload_drained()
-    std::deque<Tid> waiting_for_memory; // connections that wait for send memory
-    std::size_t memory_refused_at = 0;  // used send memory at the last refusal
+    std::size_t pending_bytes = 0;     // of all flows
+    bool was_congested = false;        // rings may wait for SgeServices::offload_drained()
+    Waiters waiting_for_memory;        // of the send queues
+    std::size_t memory_refused_at = 0; // used send memory at the last refusal
     static constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
-    std::size_t write_left = no_limit; // bytes of waiting work requests that this event may execute
+    std::size_t writes_left = 0;                 // see write_left()
+    std::uint64_t writes_at = ~std::uint64_t{0}; // EventQueue::ran() when writes_left was last set
     EventQueue::Id memory_timer{};
     std::unordered_map<std::uint32_t, unsigned> half_open; // by STID
-    std::array<std::deque<Tid>, 2> waiting_for_port;       // by channel; connections that wait for the wire
+    std::array<Waiters, 2> waiting_for_port;               // by channel; for the wire
 
     tcp::Engine engine;
     EventQueue::Repeated timer; ///< at the engine's next deadline or before it

@@ -308,32 +308,26 @@ std::size_t Toe::Impl::send_space_or_wait(Tid tid, std::size_t buffer) {
     if (used >= buffer || !flow)
         return 0; // an acknowledgement of the peer frees space
     memory_refused_at = taken;
-    wait_for_memory(tid, *flow);
+    waiting_for_memory.wait(tid);
     return 0;
 }
 
-void Toe::Impl::wait_for_memory(Tid tid, Flow& flow) {
-    if (!std::exchange(flow.waits_for_memory, true))
-        waiting_for_memory.push_back(tid);
+/// Bytes of waiting work requests that this event may still execute.
+std::size_t& Toe::Impl::write_left() {
+    constexpr std::size_t bytes_at_a_time = 256 << 10;
+    if (std::exchange(writes_at, events.ran()) != events.ran())
+        writes_left = bytes_at_a_time;
+    return writes_left;
 }
 
 /// Resumes some of the connections that wait for memory, the oldest first.
 void Toe::Impl::resume_memory_waiters() {
-    constexpr std::size_t at_a_time = 16, bytes_at_a_time = 256 << 10;
+    constexpr std::size_t at_a_time = 16;
     memory_refused_at = no_limit;
-    write_left = bytes_at_a_time;
-    for (std::size_t left = std::min(at_a_time, waiting_for_memory.size()); left != 0 && write_left != 0;
-         --left) {
-        const Tid tid = waiting_for_memory.front();
-        waiting_for_memory.pop_front();
-        Flow* flow = find(tid);
-        if (!flow || !std::exchange(flow->waits_for_memory, false))
-            continue;
-        if (flow->rdma && !flow->switching)
-            rnic.stream_writable(tid);
-        run_pending(tid);
-    }
-    if (std::exchange(write_left, no_limit) == 0)
+    for (std::size_t left = std::min(at_a_time, waiting_for_memory.size()); left != 0 && write_left() != 0;
+         --left)
+        acked(waiting_for_memory.take());
+    if (write_left() == 0)
         memory_refused_at = no_limit; // the others have not been asked
     rearm();
 }
@@ -456,24 +450,18 @@ bool Toe::Impl::wire_ready_or_wait(tcp::ConnId tid) {
     if (!flow)
         return true;
     const unsigned port = flow->channel % waiting_for_port.size();
-    if (flow->waits_for_port)
+    if (waiting_for_port[port].contains(tid))
         return false;
     if (mac.ready_or_wait(port, MacServices::User::toe))
         return true;
-    flow->waits_for_port = true;
-    waiting_for_port[port].push_back(tid);
+    waiting_for_port[port].wait(tid);
     return false;
 }
 
 void Toe::Impl::resume(unsigned port) {
     auto& waiting = waiting_for_port[port % waiting_for_port.size()];
     for (std::size_t turns = waiting.size(); turns != 0; --turns) {
-        const Tid tid = waiting.front();
-        waiting.pop_front();
-        Flow* flow = find(tid);
-        if (!flow || !std::exchange(flow->waits_for_port, false))
-            continue;
-        engine.resume(tid);
+        engine.resume(waiting.take());
         if (!mac.ready_or_wait(port, MacServices::User::toe))
             break;
     }

@@ -197,6 +197,36 @@ TEST(MemoryCosts, OfConnectionsOfACardThatIsReset) {
     EXPECT_EQ(card.counters.value("toe.malformed"), 0U);
 }
 
+/// Each connection that ended while it waited for memory left an entry in the list of those that wait.
+TEST(MemoryCosts, OfConnectionsThatEndWhileTheyWait) {
+    constexpr Tid waiting = 500;
+    CardAndScript script;
+    Machine& card = script.a;
+    Tid filling = 0;
+    for (; card.toe.memory().sending < Toe::send_memory; ++filling) {
+        script.connect_from(filling);
+        script.offload_in_an_event(greedy_data(filling, 250'000));
+    }
+    card.toe.params().tids = filling + waiting;
+    const std::size_t requests = card.toe.memory().work_requests;
+    std::size_t before = 0;
+    for (unsigned n = 0; n < 100; ++n) {
+        for (Tid tid = filling; tid < filling + waiting; ++tid) { // the oldest first
+            script.connect_from(tid);
+            card.offload(greedy_data(tid, 100));
+            ASSERT_GT(card.toe.memory().work_requests, requests) << "it waits";
+            card.offload(abort_req(tid));
+            card.control(tid_release(tid));
+        }
+        script.run(2 * tcp::millisecond);
+        card.sge.messages.clear();
+        card.mac.frames.clear();
+        if (n == 2)
+            before = in_use;
+    }
+    EXPECT_LE(in_use, before + (64U << 10));
+}
+
 /// A client that has its memory mapped page by page.
 TEST(MemoryCosts, OfTheTableOfAClientsMemory) {
     constexpr std::size_t bound = 8 << 20; // docs/card-model.md, Memory limits

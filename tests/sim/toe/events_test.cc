@@ -14,20 +14,7 @@ namespace {
 
 using namespace tcp;
 
-class ToeEvent : public testing::Test, public CardAndScript {
-protected:
-    /// Connections 0 to @p n - 1, from a port each.
-    void connect_all(Tid n) {
-        for (Tid tid = 0; tid < n; ++tid) {
-            card_port = static_cast<std::uint16_t>(50000 + tid);
-            a.control("01c00000 81000005 03010000 " + word(std::uint32_t{card_port} << 16 | 7471) +
-                      " 0a000001 0a000002 804d0010 10100000 00000000 00008c00");
-            tcp::Segment s = segment(tcp::flag_syn | tcp::flag_ack, script_isn - 1, card_isn);
-            s.mss = 1460;
-            a.toe.frame_in(0, frame(s));
-        }
-    }
-};
+class ToeEvent : public testing::Test, public CardAndScript {};
 
 TEST_F(ToeEvent, SynForAServerIsReportedOnce) {
     listen_and_syn();
@@ -605,19 +592,11 @@ TEST_F(ToeEvent, ResetRemovesEverything) {
 
 // ---- Bounds ------------------------------------------------------------------------------------------
 
-/// TX_DATA of @p size bytes that requests the largest send buffer: 65535 times 32 KiB.
-Buffer greedy_data(Tid tid, std::uint32_t size) {
-    Buffer wr =
-        words(offload_header("0de00000", tid, 15) + word(size) + " " + word(tx_init) + " 00000000 ffff0000");
-    wr.resize(wr.size() + size);
-    return wr;
-}
-
 /// One acknowledgement of 84,650 segments took 4 ms.
 TEST_F(ToeEvent, SmallSegmentsOfTheSendBufferCountAsTheMemoryThatTheyCost) {
     connect(48);
     for (unsigned n = 0; n < 500; ++n)
-        a.offload(greedy_data(0, 64 << 10));
+        offload_in_an_event(greedy_data(0, 64 << 10));
     EXPECT_GT(a.toe.memory().sending, Toe::send_memory / 8);
     EXPECT_LE(a.toe.memory().sending, Toe::send_memory / 4);
 }
@@ -627,7 +606,7 @@ TEST_F(ToeEvent, SendBufferIsBoundedByTheCardsMemory) {
     std::size_t offered = 0;
     // The peer acknowledges nothing, and the host sends as long as it can.
     for (unsigned n = 0; n < 2000; ++n, offered += 64 << 10)
-        a.offload(greedy_data(0, 64 << 10));
+        offload_in_an_event(greedy_data(0, 64 << 10));
     ASSERT_GT(offered, Toe::send_memory);
     EXPECT_LE(a.toe.memory().sending, Toe::send_memory);
     EXPECT_GT(a.toe.memory().sending, 8U << 20) << "but it uses most of it";
@@ -700,12 +679,43 @@ TEST_F(ToeEvent, WaitingRequestsAndEndedQueuesTakeManyEvents) {
     EXPECT_GT(refills, 4U);
 }
 
+/// An ACK that made room for many waiting requests had all of them executed in one event.
+TEST_F(ToeEvent, AnAckExecutesALimitedPartOfWhatWaits) {
+    constexpr std::uint32_t size = 128 << 10;
+    connect();
+    for (unsigned n = 0; n < 100 && a.toe.memory().work_requests < 10 * size; ++n)
+        offload_in_an_event(greedy_data(0, size));
+    std::size_t before = a.toe.memory().work_requests;
+    ASSERT_GE(before, 10 * size);
+    const auto executed_a_part = [&] {
+        const std::size_t now = a.toe.memory().work_requests;
+        EXPECT_LE(before - now, 3 * size);
+        before = now;
+    };
+    std::uint32_t acked = 0;
+    for (unsigned n = 0; before != 0 && n < 100'000; ++n) {
+        for (const Buffer& f : a.mac.frames)
+            acked = std::max(acked, tcp::decode(Bytes(f).subspan(14))->seq.value() +
+                                        static_cast<std::uint32_t>(f.size() - 54));
+        a.mac.frames.clear();
+        send_segment(tcp::flag_ack, script_isn, acked);
+        executed_a_part();
+        for (bool more = true; more;) {
+            bool first = true;
+            more = events.run_due(events.now(), [&] { return std::exchange(first, false); });
+            executed_a_part();
+        }
+        events.advance(events.now() + tcp::microsecond);
+    }
+    EXPECT_EQ(before, 0U);
+}
+
 /// A connection of 48 bytes a segment has 20,000 of them; all were freed at once, also by a reset.
 TEST_F(ToeEvent, TheQueueOfAnEndedConnectionIsFreedInManyEvents) {
     for (const bool reset : {false, true}) {
         connect(48);
         for (unsigned n = 0; n < 20; ++n)
-            a.offload(greedy_data(0, 64 << 10));
+            offload_in_an_event(greedy_data(0, 64 << 10));
         const std::size_t before = a.toe.memory().sending;
         ASSERT_GT(before, 8U << 20);
         if (reset)

@@ -283,6 +283,25 @@ struct CardAndScript {
         a.opcodes();
         a.mac.frames.clear();
     }
+    /// By an active open of the card, from port 50000 + @p n; a segment has up to @p mss bytes.
+    void connect_from(std::uint32_t n, std::uint16_t mss = 1460) {
+        card_port = static_cast<std::uint16_t>(50000 + n);
+        a.control("01c00000 81000005 03010000 " + word(std::uint32_t{card_port} << 16 | 7471) +
+                  " 0a000001 0a000002 804d0010 10100000 00000000 00008c00");
+        tcp::Segment s = segment(tcp::flag_syn | tcp::flag_ack, script_isn - 1, card_isn);
+        s.mss = mss;
+        a.toe.frame_in(0, frame(s));
+    }
+    /// Connections 0 to @p n - 1.
+    void connect_all(Tid n) {
+        for (Tid tid = 0; tid < n; ++tid)
+            connect_from(tid);
+    }
+    /// What one event may execute is limited.
+    void offload_in_an_event(Bytes wr) {
+        a.offload(wr);
+        run(0);
+    }
     /// A listener on port 50000, and a SYN for it: TID 0, PASS_ACCEPT_REQ sent.
     void listen_and_syn() {
         a.control(
@@ -326,6 +345,13 @@ inline Buffer tx_data(Tid tid, const std::string& payload, std::uint32_t flags =
                       " " + word(flags) + " 00000000 00010000");
     wr.insert(wr.end(), payload.begin(), payload.end());
     wr.resize((wr.size() + 7) / 8 * 8);
+    return wr;
+}
+/// TX_DATA of @p size bytes that requests the largest send buffer: 65535 times 32 KiB.
+inline Buffer greedy_data(Tid tid, std::uint32_t size) {
+    Buffer wr =
+        words(offload_header("0de00000", tid, 15) + word(size) + " " + word(tx_init) + " 00000000 ffff0000");
+    wr.resize(wr.size() + size);
     return wr;
 }
 inline std::string rdma_init(Tid tid, bool initiator, unsigned receives = 0) {
