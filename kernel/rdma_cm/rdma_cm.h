@@ -9,7 +9,7 @@
  *	id.c: one state table (cm_fsm.c); event.c: one queue and one worker per id
  *	   |					   ^ cm_event_post()
  *	transport.h: what a device does, by its kind
- *	   iw.c, qp.c: iWARP, with the iw_* functions of the device
+ *	   provider.c, qp.c: iWARP, with the iw_* functions of the device
  *	   roce.c, roce_listen.c, roce_group.c: RoCE, with the kernel's ib_cm
  *
  * Lifetime of an id
@@ -95,7 +95,7 @@
 #include <t3_rdma_cm.h>
 
 #include "cm_fsm.h"
-#include "res.h"
+#include "restrack.h"
 #include "transport.h"
 
 struct cm_id;
@@ -609,7 +609,7 @@ int cm_listener_call(struct cm_listener *l, int (*listen)(struct cm_listener *l)
 void cm_listener_get(struct cm_listener *l);
 void cm_listener_put(struct cm_listener *l);
 
-/* iw.c */
+/* provider.c */
 int cm_iw_request(struct cm_listener *l, struct iw_cm_event *iw_event);
 void cm_iw_free(struct cm_id *id);
 

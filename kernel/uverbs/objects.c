@@ -27,9 +27,9 @@
  * next uv_object_get(), which therefore sees all earlier changes of the object.
  *
  * t3_rdma_cm also takes shared use of a QP: it holds hw_destroy_rwsem for reading
- * and increments usecnt, without uobjects_lock, if it is not -1 (rdma_cm/qp.c). Its
- * reference in resource tracking, for which the destruction of the QP waits, keeps
- * the object until it has both.
+ * and increments usecnt, without uobjects_lock, if it is not -1
+ * (rdma_cm/iwarp/qp.c). Its reference in resource tracking, for which the
+ * destruction of the QP waits, keeps the object until it has both.
  *
  * usecnt of the ib_core object counts its users; this module maintains the PD's for
  * MRs and MWs. A PD in use: EBUSY.

@@ -22,7 +22,7 @@
 #define A 0		/* connects */
 #define B 1		/* accepts */
 #define L 2		/* listens */
-/* iw.c closes a QP, and roce.c in any state: in that of CLOSED it sends the DREP. */
+/* provider.c closes a QP, and roce.c in any state: in that of CLOSED it sends the DREP. */
 #ifdef ROCE
 #define CLOSES(i) true
 #else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Prints the state table of kernel/rdma_cm/cm_fsm.c in the languages of spin, which checks it, and of
-// Graphviz, which draws it.
+// Prints the state table of kernel/rdma_cm/core/cm_fsm.c in the languages of spin, which checks it,
+// and of Graphviz, which draws it.
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 #include <string>
 
 extern "C" {
-#include "kernel/rdma_cm/cm_fsm.h"
+#include "kernel/rdma_cm/core/cm_fsm.h"
 }
 
 namespace {
@@ -45,7 +45,7 @@ struct Fault {
 
 // Constants, and the cells.
 void promela(const Fault& fault) {
-    std::puts("/* Made by tests/model/table.cc from kernel/rdma_cm/cm_fsm.c. */");
+    std::puts("/* Made by tests/model/table.cc from kernel/rdma_cm/core/cm_fsm.c. */");
     for (int s = 0; s < CM_NUM_STATES; ++s)
         std::printf("#define %s %d\n", constant("ST_", cm_state_name(cm_state(s))).c_str(), s);
     for (int e = 0; e < CM_NUM_EVENTS; ++e)
@@ -70,7 +70,7 @@ void promela(const Fault& fault) {
 // One arrow for all events from one state to another. Leaves out transitions that all states have, and those
 // that do not change the state.
 void dot() {
-    std::puts("// Made by tests/model/table.cc from kernel/rdma_cm/cm_fsm.c.\n"
+    std::puts("// Made by tests/model/table.cc from kernel/rdma_cm/core/cm_fsm.c.\n"
               "digraph cm {\n\trankdir=TB; ranksep=0.35;\n"
               "\tnode [shape=box, style=rounded, fontname=\"sans-serif\", fontsize=11];\n"
               "\tedge [fontname=\"sans-serif\", fontsize=9];");

@@ -813,7 +813,7 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #include "device.c"
 #undef wait_for_completion
 #include "listen.c"
-#include "iw.c"
+#include "provider.c"
 #include "iwpm_msg.c"
 #include "iwpm.c"
 #include "qp.c"

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 extern "C" {
-#include "kernel/rdma_cm/cm_fsm.h"
+#include "kernel/rdma_cm/core/cm_fsm.h"
 }
 
 namespace {

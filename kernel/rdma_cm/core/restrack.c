@@ -2,7 +2,7 @@
 /* Ids in ib_core's resource tracking. */
 #include <linux/moduleparam.h>
 
-#include "res.h"
+#include "restrack.h"
 
 static bool show_ids = CM_RES_LAYOUT_IS_CHECKED;
 module_param(show_ids, bool, 0444);

@@ -226,7 +226,7 @@ static int cm_roce_make_request(struct cm_listener *l, struct ib_cm_id *ib,
 		cm_request_free(l, id);
 		return -ENOMEM;
 	}
-	/* As in iw.c: cm_remove_one() waits while the request is queued. */
+	/* As in provider.c: cm_remove_one() waits while the request is queued. */
 	cm_dev_assign(id, l->dev);
 	id->peer = *peer;
 	cm_roce_fill_request(id, request);

@@ -8,8 +8,8 @@
  * offsets are asserted against Debian's kernels. Between these the layout has changed, so there
  * show_ids is off by default.
  */
-#ifndef T3_RDMA_CM_RES_H
-#define T3_RDMA_CM_RES_H
+#ifndef T3_RDMA_CM_RESTRACK_H
+#define T3_RDMA_CM_RESTRACK_H
 
 #include <linux/completion.h>
 #include <linux/mutex.h>
