@@ -2,7 +2,9 @@
 /* The module. */
 #include <linux/module.h>
 
+#include "iwarp.h"
 #include "rdma_cm.h"
+#include "ucm.h"
 
 static int __init t3_rdma_cm_init(void)
 {
@@ -20,7 +22,7 @@ static int __init t3_rdma_cm_init(void)
 	ret = cm_ucm_init();
 	if (ret)
 		goto iwpm;
-	ret = cm_devices_init();
+	ret = cm_devices_init(cm_ucm_nl_info);
 	if (ret)
 		goto ucm;
 	return 0;

@@ -101,6 +101,7 @@
 struct cm_id;
 struct cm_mapping;
 struct cm_roce;
+struct ib_client_nl_info;
 struct ib_cm_id;
 struct socket;
 
@@ -588,7 +589,7 @@ void cm_listen_stop(struct cm_id *id);
 void cm_queue_listen_update(void);
 bool cm_dev_link_listener(struct cm_listener *l);
 void cm_dev_unlink_listener(struct cm_listener *l);
-int cm_devices_init(void);
+int cm_devices_init(int (*nl_info)(struct ib_client_nl_info *res));
 void cm_devices_exit(void);
 
 /* port.c */
@@ -609,35 +610,9 @@ int cm_listener_call(struct cm_listener *l, int (*listen)(struct cm_listener *l)
 void cm_listener_get(struct cm_listener *l);
 void cm_listener_put(struct cm_listener *l);
 
-/* provider.c */
-int cm_iw_request(struct cm_listener *l, struct iw_cm_event *iw_event);
-void cm_iw_free(struct cm_id *id);
-
-/* iwpm.c */
-void cm_iwpm_map_listener(struct cm_listener *l);
-void cm_iwpm_unmap_listener(struct cm_listener *l);
-void cm_iwpm_map_connection(struct cm_id *id);
-void cm_iwpm_unmap(struct cm_mapping *mapping);
-void cm_iwpm_unmap_request(struct cm_listener *l, struct iw_cm_event *event);
-void cm_iwpm_unmap_reply(struct cm_id *id, struct iw_cm_event *event);
-void cm_iwpm_cancel_dev(struct cm_dev *dev);
-int cm_iwpm_init(void);
-void cm_iwpm_exit(void);
-
 /* multicast.c */
 void cm_leave(struct cm_id *id, const struct sockaddr *addr, const void *context);
 void cm_leave_all(struct cm_id *id) __must_hold(&id->handler_mutex);
-
-/* qp.c */
-int cm_qp_get(struct cm_id *id, u32 qpn);
-void cm_qp_get_late(struct cm_id *id);
-void cm_qp_abort_foreign(struct cm_id *id);
-void cm_qp_put(struct cm_id *id);
-
-/* ucm.c */
-int cm_ucm_nl_info(struct ib_client_nl_info *res);
-int cm_ucm_init(void);
-void cm_ucm_exit(void);
 
 /* debugfs.c */
 void cm_debugfs_init(void);

@@ -88,8 +88,6 @@ int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	T3_RACE_POINT(cm_connect_called);
 	if (ret)
 		cm_fsm_run(cm, CM_EV_CONNECT_FAILED, ret);
-	else
-		cm_qp_abort_foreign(cm);
 put:
 	cm_id_put(cm);
 	return ret;
@@ -149,8 +147,6 @@ int t3_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	T3_RACE_POINT(cm_accept_called);
 	if (ret)
 		cm_fsm_run(cm, CM_EV_ACCEPT_FAILED, ret);
-	else
-		cm_qp_abort_foreign(cm);
 	cm_id_put(cm);
 	return ret;
 }

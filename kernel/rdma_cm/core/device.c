@@ -595,7 +595,8 @@ static void cm_remove_one(struct ib_device *device, void *data)
 	struct cm_id *id;
 
 	T3_RACE_POINT(cm_remove_begins);
-	cm_iwpm_cancel_dev(dev);
+	if (dev->transport->cancel_waits)
+		dev->transport->cancel_waits(dev);
 	mutex_lock(&cm_devices_mutex);
 	cm_dev_unlist(dev);
 	mutex_unlock(&cm_devices_mutex);
@@ -631,7 +632,6 @@ static struct ib_client cm_client = {
 	.name = "rdma_cm",
 	.add = cm_add_one,
 	.remove = cm_remove_one,
-	.get_global_nl_info = cm_ucm_nl_info,
 };
 MODULE_ALIAS_RDMA_CLIENT("rdma_cm");
 
@@ -657,12 +657,19 @@ static void cm_notifiers_unregister(void)
 	cancel_delayed_work_sync(&cm_listen_update_work);
 }
 
-int cm_devices_init(void)
+/**
+ * cm_devices_init - from now on ib_core reports its devices
+ * @nl_info: replies to librdmacm, which asks for the user device
+ *
+ * Return: 0, or an error of a registration.
+ */
+int cm_devices_init(int (*nl_info)(struct ib_client_nl_info *res))
 {
 	int ret = cm_notifiers_register();
 
 	if (ret)
 		return ret;
+	cm_client.get_global_nl_info = nl_info;
 	ret = ib_register_client(&cm_client);
 	if (ret)
 		cm_notifiers_unregister();

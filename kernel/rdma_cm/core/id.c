@@ -40,12 +40,10 @@ static void cm_id_free(struct kref *ref)
 	spin_unlock_irqrestore(&cm_ids_lock, flags);
 	if (dev && dev->transport->detach)
 		dev->transport->detach(id);
-	cm_iwpm_unmap(id->mapping);
 	put_net(cm_net(id));
 	put_cred(id->listen_cred);
 	put_cred(id->qp_cred);
 	put_pid(id->qp_tgid);
-	cm_iw_free(id);
 	kfree(id);
 	mem_cgroup_put(memcg);
 	/* Last: the module can be unloaded as soon as its devices have no users. */

@@ -23,6 +23,7 @@
 
 #include "cm_fsm.h"
 
+struct cm_dev;
 struct cm_group;
 struct cm_id;
 struct cm_listener;
@@ -60,7 +61,9 @@ enum cm_addr_use {
  * @is_in_net: whether a net device of a device is in a namespace; does not sleep; optional, if the
  *	device serves each namespace that has a net device with one of its GIDs
  * @attach: an id has got its device and port, on a net device; optional
- * @detach: undoes that; in any context; optional
+ * @detach: undoes that, and frees what the transport has for the id; in any context; optional
+ * @cancel_waits: the device is being removed: no call for it waits for another process from now on;
+ *	optional
  * @release: an id is destroyed: when this returns nothing is posted any more; optional
  * @resolve_route: finds the route of an id; optional
  * @listen_addrs: the addresses on which an id listens on a device; optional, if that is the address
@@ -94,6 +97,7 @@ struct cm_transport {
 	bool (*is_in_net)(struct ib_device *device, struct net *net);
 	int (*attach)(struct cm_id *id, struct net_device *ndev);
 	void (*detach)(struct cm_id *id);
+	void (*cancel_waits)(struct cm_dev *dev);
 	void (*release)(struct cm_id *id);
 	int (*resolve_route)(struct cm_id *id);
 	void (*listen_addrs)(struct cm_id *id, struct ib_device *device, struct cm_addrs *addrs);

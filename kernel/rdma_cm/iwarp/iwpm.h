@@ -36,7 +36,7 @@
 #include <rdma/iw_portmap.h>
 #include <rdma/rdma_netlink.h>
 
-#include "rdma_cm.h"
+#include "iwarp.h"
 
 struct seq_file;
 struct sk_buff;

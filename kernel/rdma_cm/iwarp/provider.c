@@ -16,7 +16,7 @@
 #include <t3_netdev.h>
 #include <t3_race_point.h>
 
-#include "rdma_cm.h"
+#include "iwarp.h"
 #include "trace.h"
 
 /* --- net devices --------------------------------------------------------- */
@@ -321,11 +321,14 @@ static struct cm_id *cm_iw_to_id(struct iw_cm_id *iw)
 	return container_of(iw, struct cm_iw, base)->id;
 }
 
-/* Frees the provider's part of an id, if it has one; in any context. */
-void cm_iw_free(struct cm_id *id)
+/* In any context. The id has these from its first connect, or from its request. */
+static void cm_iw_detach(struct cm_id *id)
 {
+	cm_iwpm_unmap(id->mapping);
+	id->mapping = NULL;
 	if (id->iw)
 		kfree(container_of(id->iw, struct cm_iw, base));
+	id->iw = NULL;
 }
 
 /* The provider takes the reference inside iw_connect or iw_accept, while it holds the QP. */
@@ -445,19 +448,25 @@ static int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 		/* The consumer may try again. */
 		cm_iwpm_unmap(id->mapping);
 		id->mapping = NULL;
+		return ret;
 	}
-	return ret;
+	cm_qp_abort_foreign(id);
+	return 0;
 }
 
 /* Return: 0: ESTABLISHED or CLOSE follows, or has come inside the call. Otherwise neither. */
 static int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param)
 {
 	struct iw_cm_conn_param to_iw = cm_iw_param(param, id->base.qp_num);
+	int ret;
 
 	id->iw->tos = id->tos;
 	id->iw->tos_set = id->tos_set;
 	T3_RACE_POINT(cm_accept_provider);
-	return id->iw->device->ops.iw_accept(id->iw, &to_iw);
+	ret = id->iw->device->ops.iw_accept(id->iw, &to_iw);
+	if (!ret)
+		cm_qp_abort_foreign(id);
+	return ret;
 }
 
 /* A reject of MPA has no reason. */
@@ -646,6 +655,8 @@ const struct cm_transport cm_iw_transport = {
 	.port_is_on = cm_iw_port_is_on,
 	.is_in_net = cm_iw_is_in_net,
 	.attach = cm_iw_attach,
+	.detach = cm_iw_detach,
+	.cancel_waits = cm_iwpm_cancel_dev,
 	.listen_addrs = cm_iw_listen_addrs,
 	.addr_use = cm_iw_addr_use,
 	.listen = cm_iw_listen,

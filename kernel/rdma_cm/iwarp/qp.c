@@ -30,7 +30,7 @@
 #include <t3_race_point.h>
 #include <t3_uverbs_file.h>
 
-#include "rdma_cm.h"
+#include "iwarp.h"
 
 static void cm_qp_set(struct cm_id *id, struct ib_qp *qp, bool by_provider)
 {

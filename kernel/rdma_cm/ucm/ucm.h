@@ -44,6 +44,8 @@
 #include <t3_copy.h>
 #include <t3_rdma_cm.h>
 
+struct ib_client_nl_info;
+
 /**
  * struct ucm_file - an open file
  * @ref: references, of the open file and of each context of the file
@@ -265,6 +267,9 @@ static inline int ucm_respond(struct ucm_call *call, u64 to, const void *resp, s
 
 /* ucm.c */
 extern unsigned int ucm_max_backlog;
+int cm_ucm_nl_info(struct ib_client_nl_info *res);
+int cm_ucm_init(void);
+void cm_ucm_exit(void);
 struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *memcg, gfp_t gfp);
 void ucm_context_publish(struct ucm_context *ctx);
 void ucm_context_put(struct ucm_context *ctx);

@@ -744,13 +744,6 @@ static int fake_put_entry(struct rdma_restrack_entry *entry)
 #undef MODULE_ALIAS_RDMA_CLIENT
 #define MODULE_ALIAS_RDMA_CLIENT(name)
 
-#ifndef FAKE_WITH_UCM
-int cm_ucm_nl_info(struct ib_client_nl_info *res)
-{
-	return 0;
-}
-#endif
-
 void cm_res_init(struct cm_base *base, const char *caller, const struct cm_base *parent)
 {
 }

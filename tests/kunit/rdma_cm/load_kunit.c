@@ -86,7 +86,6 @@ static struct ctl_table_header *load_register_sysctl(void)
 	(alloc_fails(gfp, __func__) ? NULL : kasprintf(gfp, __VA_ARGS__))
 
 #define FAKE_WITH_LOAD
-#define FAKE_WITH_UCM
 #include "fake_provider.h"
 
 /* main.c has functions for the load and the unload of the module: this one has others. */

@@ -11,7 +11,6 @@
 static bool has_write_event;
 
 #define UCM_HAS_WRITE_EVENT	has_write_event
-#define FAKE_WITH_UCM
 #include "fake_provider.h"
 
 #include <linux/file.h>
