@@ -2,15 +2,18 @@
 /*
  * t3_rdma_cm: a connection manager.
  *
- *	consumer (ucm.c, or a kernel module)
- *	   | calls				   ^ events
- *	resolve.c, conn.c			   |
+ *	consumer (ucm, or a kernel module)
+ *	   | calls				   ^ the handler of the id
+ *	create.c, resolve.c, conn.c, multicast.c   |
  *	   | cm_fsm_apply()			   |
- *	id.c: one state table (cm_fsm.c); event.c: one queue and one worker per id
+ *	state.c: one state table (cm_fsm.c); event.c: one queue and one worker per id
  *	   |					   ^ cm_event_post()
  *	transport.h: what a device does, by its kind
- *	   provider.c, qp.c: iWARP, with the iw_* functions of the device
- *	   roce.c, roce_listen.c, roce_group.c: RoCE, with the kernel's ib_cm
+ *	   iwarp: with the iw_* functions of the device
+ *	   roce: with the kernel's ib_cm
+ *
+ * These files are in the folder core. It calls the folder ucm by the handler of an id, and a
+ * transport by struct cm_transport; they call it by its functions.
  *
  * Lifetime of an id
  *
@@ -70,7 +73,7 @@
  * Who handles an event
  *
  * The worker handles the events of ids of kernel modules: their handlers may sleep and may call
- * t3_rdma_cm. The handler of processes (ucm.c) only queues. So the events of their ids are
+ * t3_rdma_cm. The handler of processes (ucm) only queues. So the events of their ids are
  * handled in the context that posts them, which saves a context switch, unless another task
  * holds handler_mutex, the event needs to sleep, or the caller holds a spinlock. The worker
  * does what remains (cm_id->deferred). A connect request to a module is handled by the listener's
@@ -105,7 +108,7 @@ struct ib_client_nl_info;
 struct ib_cm_id;
 struct socket;
 
-/* Named here for the members that they protect; each is used in one file only. */
+/* Named here for the members that they protect. Only the first is used in several files. */
 extern struct mutex cm_devices_mutex;
 extern spinlock_t cm_ids_lock;
 extern spinlock_t cm_iwpm_lock;
@@ -526,17 +529,37 @@ struct cm_id *cm_id_alloc(struct net *net, rdma_cm_event_handler handler, void *
 			  struct mem_cgroup *memcg, gfp_t gfp);
 void *cm_zalloc(struct mem_cgroup *memcg, size_t size, gfp_t gfp);
 void *cm_zalloc_nowait(struct mem_cgroup *memcg, size_t size);
-struct rdma_cm_id *cm_create_user_id(rdma_cm_event_handler handler, void *context,
-				     enum rdma_ucm_port_space ps, enum ib_qp_type qp_type);
 void cm_id_get(struct cm_id *id);
 void cm_id_put(struct cm_id *id);
 struct cm_id *cm_ids_next(struct cm_id *after);
-void cm_id_destroy(struct cm_id *id) __must_hold(&id->handler_mutex);
+
+/* state.c */
 int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status, const struct cm_cell **cell);
-void cm_run_actions(struct cm_id *id, u16 actions);
-int cm_fsm_run(struct cm_id *id, enum cm_event event, int status);
 enum cm_state cm_state(struct cm_id *id);
 bool cm_past_connect(enum cm_state state);
+
+/* actions.c */
+void cm_run_actions(struct cm_id *id, u16 actions);
+int cm_fsm_run(struct cm_id *id, enum cm_event event, int status);
+void cm_id_destroy(struct cm_id *id) __must_hold(&id->handler_mutex);
+
+/* create.c */
+struct rdma_cm_id *cm_create_user_id(rdma_cm_event_handler handler, void *context,
+				     enum rdma_ucm_port_space ps, enum ib_qp_type qp_type);
+
+/* queue.c */
+int cm_event_add(struct cm_id *queue_of, struct cm_pending *pending, enum cm_event event,
+		 int status, const struct iw_cm_event *iw);
+struct cm_pending *cm_event_dequeue(struct cm_id *id, struct cm_pending *pending, bool may_sleep);
+struct cm_id *cm_pending_request(struct cm_pending *pending);
+bool cm_is_conn_event(enum cm_event event);
+void cm_queue_work(struct cm_id *id);
+void cm_group_event_post(struct cm_id *id, struct cm_group *group);
+void cm_group_event_cancel(struct cm_id *id, struct cm_group *group);
+void cm_handler_lock(struct cm_id *id);
+void cm_handler_unlock(struct cm_id *id);
+int cm_events_init(void);
+void cm_events_exit(void);
 
 /* event.c */
 int cm_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event, int status,
@@ -544,16 +567,10 @@ int cm_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event, int 
 int cm_conn_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event,
 		       const struct iw_cm_event *iw);
 int cm_request_post(struct cm_id *listener, struct cm_id *id, const struct iw_cm_event *iw);
-void cm_group_event_post(struct cm_id *id, struct cm_group *group);
-void cm_group_event_cancel(struct cm_id *id, struct cm_group *group);
 struct cm_id *cm_request_alloc(struct cm_listener *l, enum rdma_ucm_port_space ps,
 			       enum ib_qp_type qp_type);
 void cm_request_free(struct cm_listener *l, struct cm_id *id);
-void cm_handler_lock(struct cm_id *id);
-void cm_handler_unlock(struct cm_id *id);
 void cm_queue_init(struct cm_id *id);
-int cm_events_init(void);
-void cm_events_exit(void);
 
 /* The consumer's handler of the id runs in this task. */
 static inline bool cm_in_handler(const struct cm_id *id)
@@ -570,7 +587,8 @@ u16 cm_addr_port(const struct sockaddr *addr);
 void cm_addr_set_port(struct sockaddr *addr, u16 port);
 void cm_addr_copy(struct sockaddr *to, const struct sockaddr *from);
 
-/* resolve.c */
+/* bind.c */
+int cm_bind(struct cm_id *id, const struct sockaddr *addr, const struct sockaddr *dst);
 int cm_bind_any(struct cm_id *id, const struct sockaddr *dst);
 void cm_addr_cancel(struct cm_id *id);
 enum cm_event cm_addr_result(struct cm_id *id, int *status);
@@ -581,14 +599,19 @@ void cm_dev_assign(struct cm_id *id, struct cm_dev *dev);
 int cm_dev_link(struct cm_id *id);
 bool cm_dev_is_removed(const struct cm_id *id);
 bool cm_dev_exists_for(struct cm_id *id);
+bool cm_dev_is_for(const struct cm_dev *dev, struct cm_id *id);
+void cm_dev_list_del(struct cm_dev *dev, struct list_head *item) __must_hold(&dev->lock);
 void cm_dev_unlink(struct cm_id *id);
 void cm_dev_detach(struct cm_id *id);
 void cm_dev_put(struct cm_dev *dev);
-int cm_listen_start(struct cm_id *id);
-void cm_listen_stop(struct cm_id *id);
-void cm_queue_listen_update(void);
 bool cm_dev_link_listener(struct cm_listener *l);
 void cm_dev_unlink_listener(struct cm_listener *l);
+void cm_dev_list(struct cm_dev *dev);
+void cm_dev_unlist(struct cm_dev *dev);
+struct cm_dev *cm_dev_behind(struct cm_dev *dev);
+struct cm_dev *cm_next_device(u64 after);
+
+/* client.c */
 int cm_devices_init(int (*nl_info)(struct ib_client_nl_info *res));
 void cm_devices_exit(void);
 
@@ -603,12 +626,21 @@ void cm_ports_init(void);
 void cm_port_release_tcp(struct cm_id *id, const struct ib_device *device);
 void cm_port_share_tcp(struct cm_id *id, const struct ib_device *device, bool share);
 
-/* listen.c */
-int cm_listen(struct cm_id *id, struct cm_dev *dev);
-void cm_unlisten(struct cm_id *id, struct cm_dev *dev);
+/* listener.c */
+int cm_listen_at(struct cm_id *id, struct cm_dev *dev, const struct sockaddr_in6 *addr)
+	__must_hold(&id->listen_mutex);
+void cm_unlisten_at(struct cm_listener *l);
 int cm_listener_call(struct cm_listener *l, int (*listen)(struct cm_listener *l));
 void cm_listener_get(struct cm_listener *l);
 void cm_listener_put(struct cm_listener *l);
+
+/* listen.c */
+void cm_unlisten(struct cm_id *id, struct cm_dev *dev);
+int cm_listen_start(struct cm_id *id);
+void cm_listen_stop(struct cm_id *id);
+void cm_listen_on_added(struct cm_dev *dev);
+void cm_queue_listen_update(void);
+void cm_cancel_listen_update(void);
 
 /* multicast.c */
 void cm_leave(struct cm_id *id, const struct sockaddr *addr, const void *context);

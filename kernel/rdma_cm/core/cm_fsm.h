@@ -2,9 +2,9 @@
 /*
  * The state machine of an id as a table: [state][event] -> next state, actions.
  *
- * Pure: cm_fsm.c has the table and the names, and accesses no id. id.c has the one function that
- * changes id->state, cm_fsm_apply(), and runs the actions. The diagram in docs/rdma_cm.md and the
- * model for spin (tests/model) are made from this table; tests/unit/kernel checks every cell.
+ * Pure: cm_fsm.c has the table and the names, and accesses no id. state.c has the one function that
+ * changes id->state, cm_fsm_apply(); actions.c runs the actions. The diagram in docs/rdma_cm.md and
+ * the model for spin (tests/model) are made from this table; tests/unit/kernel checks every cell.
  */
 #ifndef T3_RDMA_CM_FSM_H
 #define T3_RDMA_CM_FSM_H

@@ -1,140 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Listeners: an id that listens, on one device and address each. What the device does is in its
- * transport.
+ * Where an id listens: on which addresses of a device, and on which devices. What is due changes
+ * with these, and with the addresses of interfaces.
+ *
+ * Devices and ids that listen are walked by their sequence numbers: see device.c.
  */
-#include <linux/cred.h>
 #include <linux/slab.h>
 
 #include <t3_race_point.h>
 
+#include "compat.h"
 #include "rdma_cm.h"
 
-static void cm_listener_free(struct kref *ref)
-{
-	struct cm_listener *l = container_of(ref, struct cm_listener, ref);
-	struct cm_dev *dev = l->dev;
+static struct list_head cm_listening_ids __guarded_by(&cm_devices_mutex) =
+	LIST_HEAD_INIT(cm_listening_ids);
+static u64 cm_last_listening __guarded_by(&cm_devices_mutex);
 
-	cm_id_put(l->id);
-	kfree(l->iw);
-	kfree(l->res);
-	kfree(l);
-	/* Last, as in cm_id_free(). */
-	cm_dev_put(dev);
-}
+/* --- changes ------------------------------------------------------------- */
 
-void cm_listener_get(struct cm_listener *l)
-{
-	kref_get(&l->ref);
-}
+static unsigned long cm_listen_update_took;	/* jiffies; read at any time */
 
-void cm_listener_put(struct cm_listener *l)
-{
-	kref_put(&l->ref, cm_listener_free);
-}
-
-/* `rdma resource` lists an id that listens on all devices once for each device and address. */
-static void cm_listener_res_add(struct cm_listener *l)
-{
-	struct rdma_cm_id *entry, *id = &l->id->base.id;
-
-	lockdep_assert_held(&l->id->listen_mutex);
-	if (!l->res)
-		return;
-	entry = &l->res->id;
-	entry->device = l->dev->device;
-	entry->ps = id->ps;
-	entry->qp_type = id->qp_type;
-	cm_addr_copy((struct sockaddr *)&entry->route.addr.src_addr, (struct sockaddr *)&l->addr);
-	l->res->state = cm_res_state(CM_ST_LISTENING);
-	cm_res_init(l->res, NULL, &l->id->base);
-	cm_res_add(l->res);
-}
-
-static void cm_listener_res_del(struct cm_listener *l)
-{
-	lockdep_assert_held(&l->id->listen_mutex);
-	if (l->res)
-		cm_res_del(l->res);
-}
-
-static struct cm_listener *cm_listener_alloc(struct cm_id *id, struct cm_dev *dev,
-					     const struct sockaddr_in6 *addr)
-{
-	struct cm_listener *l = cm_zalloc_nowait(id->memcg, sizeof(*l));
-
-	if (!l)
-		return NULL;
-	kref_init(&l->ref);
-	l->id = id;
-	l->dev = dev;
-	l->addr = *addr;
-	if (cm_dev_of(id))
-		return l;
-	l->res = cm_zalloc_nowait(id->memcg, sizeof(*l->res));
-	if (!l->res) {
-		kfree(l);
-		return NULL;
-	}
-	return l;
-}
+static void cm_listen_update(struct work_struct *work);
+static DECLARE_DELAYED_WORK(cm_listen_update_work, cm_listen_update);
 
 /*
- * Calls a function that makes the provider listen. For a device that is added later, and for a
- * mapped port, this runs in a kworker. The listener is in the provider's quota of the user who
- * called listen in each case. The cgroup of that user is charged for the provider's memory in its
- * own call only: the provider's allocations may sleep.
+ * A notifier may hold rtnl, which a provider may take to listen. The delay is for processes that
+ * change net devices and addresses of a namespace of their own in a loop, and may have many
+ * listeners: they use a fifth of a processor, unless an update takes so long that the addresses of
+ * others would have to wait.
  */
-int cm_listener_call(struct cm_listener *l, int (*listen)(struct cm_listener *l))
+static unsigned long cm_listen_update_delay(void)
 {
-	const struct cred *cred;
-	int ret;
-
-	cred = override_creds(l->id->listen_cred);
-	ret = listen(l);
-	revert_creds(cred);
-	return ret;
+	return HZ / 50 + min(4 * READ_ONCE(cm_listen_update_took), (unsigned long)HZ);
 }
 
-static int cm_listen_at(struct cm_id *id, struct cm_dev *dev, const struct sockaddr_in6 *addr)
-	__must_hold(&id->listen_mutex)
+void cm_queue_listen_update(void)
 {
-	struct cm_listener *l;
-	int ret;
-
-	lockdep_assert_held(&id->listen_mutex);
-	l = cm_listener_alloc(id, dev, addr);
-	if (!l)
-		return -ENOMEM;
-	if (!cm_dev_link_listener(l)) {
-		kfree(l->res);
-		kfree(l);
-		return -ENODEV;
-	}
-	cm_id_get(id);
-	ret = cm_listener_call(l, dev->transport->listen);
-	T3_RACE_POINT(cm_listener_listens);
-	if (ret) {
-		cm_dev_unlink_listener(l);
-		cm_listener_put(l);
-	} else {
-		list_add_tail(&l->id_item, &id->listeners);
-		cm_listener_res_add(l);
-	}
-	return ret;
+	queue_delayed_work(t3_unbound_wq, &cm_listen_update_work, cm_listen_update_delay());
 }
 
-static void cm_unlisten_at(struct cm_listener *l)
+/* No update runs any more when this returns, if none is queued meanwhile. */
+void cm_cancel_listen_update(void)
 {
-	lockdep_assert_held(&l->id->listen_mutex);
-	T3_RACE_POINT(cm_unlisten_provider);
-	l->dev->transport->unlisten(l);
-	T3_RACE_POINT(cm_unlistened);
-	list_del(&l->id_item);
-	cm_listener_res_del(l);
-	cm_dev_unlink_listener(l);
-	cm_listener_put(l);
+	cancel_delayed_work_sync(&cm_listen_update_work);
 }
+
+/* --- one device ---------------------------------------------------------- */
 
 /* Those on which the id is to listen, or NULL without memory. The caller frees them. */
 static struct cm_addrs *cm_listen_addrs(struct cm_id *id, struct cm_dev *dev)
@@ -270,7 +181,7 @@ static int cm_listen_at_all(struct cm_id *id, struct cm_dev *dev, struct cm_addr
  * namespace; -ENOMEM; or the first error of the provider. That one address of several is of a
  * family that the provider lacks is no error.
  */
-int cm_listen(struct cm_id *id, struct cm_dev *dev)
+static int cm_listen(struct cm_id *id, struct cm_dev *dev)
 {
 	struct cm_addrs *addrs;
 	int ret = -EINVAL;
@@ -307,4 +218,148 @@ void cm_unlisten(struct cm_id *id, struct cm_dev *dev)
 		if (!dev || l->dev == dev)
 			cm_unlisten_at(l);
 	mutex_unlock(&id->listen_mutex);
+}
+
+/* --- all devices --------------------------------------------------------- */
+
+/*
+ * The next id that listens, with a reference; drops that on the last one. @last: NULL at first;
+ * @at: its place, which is not found by a search, as there may be many. An id that has stopped
+ * meanwhile has no place any more, and one that listens again has another.
+ */
+static struct cm_id *cm_next_listening(struct cm_id *last, u64 *at)
+{
+	struct cm_id *id, *next = NULL;
+
+	mutex_lock(&cm_devices_mutex);
+	if (last && !list_empty(&last->listening) && last->listening_seq == *at)
+		id = last;
+	else
+		id = list_entry(&cm_listening_ids, struct cm_id, listening);
+	list_for_each_entry_continue(id, &cm_listening_ids, listening) {
+		if (id->listening_seq <= *at)
+			continue;
+		cm_id_get(id);
+		*at = id->listening_seq;
+		next = id;
+		break;
+	}
+	mutex_unlock(&cm_devices_mutex);
+	if (last)
+		cm_id_put(last);
+	return next;
+}
+
+/*
+ * Logs that a device refuses a wildcard listener. A program can repeat its listen, so the rate is
+ * limited. That a device has no IPv6 is logged once.
+ */
+static void cm_dev_warn_listen(struct cm_dev *dev, struct cm_id *id, int error)
+{
+	u16 port = cm_addr_port(cm_src(id));
+
+	lockdep_assert_held(&cm_devices_mutex);
+	if (error != -EAFNOSUPPORT) {
+		ibdev_warn_ratelimited(dev->device, "rdma_cm: no listener on port %u: error %d\n",
+				       port, error);
+	} else if (!dev->family_warned) {
+		dev->family_warned = true;
+		ibdev_warn(dev->device, "rdma_cm: no listener on port %u: the device has no IPv6\n",
+			   port);
+	}
+}
+
+/* Return: 0, also if a device refuses that is not for the id; or the first error. */
+static int cm_listen_on_devices(struct cm_id *id)
+{
+	bool in_use = false, is_for;
+	struct cm_dev *dev;
+	int first = 0, ret;
+	u64 at = 0;
+
+	mutex_lock(&cm_devices_mutex);
+	while ((dev = cm_next_device(at))) {
+		at = dev->seq;
+		mutex_unlock(&cm_devices_mutex);
+		T3_RACE_POINT(cm_listen_next_device);
+		is_for = cm_dev_is_for(dev, id);
+		ret = is_for ? cm_listen(id, dev) : 0;
+		mutex_lock(&cm_devices_mutex);
+		/* A device of another kind or namespace, or that is removed, does not count. */
+		if (ret && !cm_dev_removed(dev) && cm_state(id) == CM_ST_LISTENING) {
+			cm_dev_warn_listen(dev, id, ret);
+			in_use |= ret == -EADDRINUSE;
+			if (ret != -EAFNOSUPPORT && !first)
+				first = ret;
+		}
+		cm_dev_put(dev);
+	}
+	mutex_unlock(&cm_devices_mutex);
+	return in_use ? -EADDRINUSE : first;
+}
+
+/**
+ * cm_listen_on_added - make the ids that listen on all devices listen on one that is added
+ * @dev: the device, which cm_dev_list() has added
+ */
+void cm_listen_on_added(struct cm_dev *dev)
+{
+	struct cm_id *id = NULL;
+	u64 at = 0;
+	int ret;
+
+	while ((id = cm_next_listening(id, &at))) {
+		T3_RACE_POINT(cm_add_next_listener);
+		ret = cm_dev_is_for(dev, id) ? cm_listen(id, dev) : 0;
+		if (!ret || cm_state(id) != CM_ST_LISTENING)
+			continue;
+		mutex_lock(&cm_devices_mutex);
+		cm_dev_warn_listen(dev, id, ret);
+		mutex_unlock(&cm_devices_mutex);
+	}
+}
+
+/**
+ * cm_listen_start - listen on the id's device; with a wildcard address on all devices, and on
+ *	devices and addresses that are added later
+ * @id: the id
+ *
+ * Each device that refuses a wildcard is logged, and its error fails the call: the program would
+ * not be reached by some of its peers. But EAFNOSUPPORT counts as if the device was absent: the
+ * listener is for IPv6 only, and the device has IPv4 only. If several refuse, EADDRINUSE takes
+ * precedence.
+ *
+ * A device or an address that is added later and refuses is logged, too. The listener stays on the
+ * others. A new listen, and a change of any address, tries all again.
+ *
+ * Return: 0, also if there is no device for a wildcard yet. On an error the caller must take the
+ * id off the devices that listen.
+ */
+int cm_listen_start(struct cm_id *id)
+{
+	mutex_lock(&cm_devices_mutex);
+	id->listening_seq = ++cm_last_listening;
+	list_add_tail(&id->listening, &cm_listening_ids);
+	mutex_unlock(&cm_devices_mutex);
+	return cm_dev_of(id) ? cm_listen(id, cm_dev_of(id)) : cm_listen_on_devices(id);
+}
+
+/* Devices and addresses that are added from now on are not for this id. */
+void cm_listen_stop(struct cm_id *id)
+{
+	mutex_lock(&cm_devices_mutex);
+	list_del_init(&id->listening);
+	mutex_unlock(&cm_devices_mutex);
+}
+
+/* Addresses have come or gone, or net devices are in another namespace. */
+static void cm_listen_update(struct work_struct *work)
+{
+	unsigned long start = jiffies;
+	struct cm_id *id = NULL;
+	u64 at = 0;
+
+	while ((id = cm_next_listening(id, &at)))
+		cm_listen_on_devices(id);
+	WRITE_ONCE(cm_listen_update_took, jiffies - start);
 }

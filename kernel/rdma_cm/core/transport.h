@@ -3,8 +3,8 @@
  * A transport: what a device does for listeners and connections, by its kind.
  *
  * The calls of consumers, the state table, the queue of events and the ports are the same for all
- * transports. A transport acts when the state has changed (id.c, conn.c), and posts what the device
- * or the peer does as an event (event.c). The table has the states in which it may post an event:
+ * transports. A transport acts when the state has changed (actions.c, conn.c), and posts what the
+ * device or the peer does as an event (event.c). The table has the states in which it may post one:
  *
  *  - After a connect, one of REPLY_OK, REPLY_OK_OWN_QP, REPLY_FAILED and CLOSE follows; after an
  *    accept, ESTABLISHED, REPLY_FAILED or CLOSE. Each may come inside the call. After an accept for

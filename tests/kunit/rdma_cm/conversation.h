@@ -67,6 +67,7 @@ static struct rdma_cm_id *make_id(void)
 
 	if (!id)
 		return NULL;
+	cm_queue_init(id);
 	id->user = id_kind != MODULE_IDS;
 	return &id->base.id;
 }

@@ -800,12 +800,24 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 
 #include "address.c"
 #include "cm_fsm.c"
+#include "device.c"
 #include "port.c"
 #include "ports.h"
-#define wait_for_completion		fake_wait_for_users
-#include "device.c"
-#undef wait_for_completion
+#include "id.c"
+#include "state.c"
+#include "queue.c"
+#include "listener.c"
 #include "listen.c"
+#include "multicast.c"
+#include "bind.c"
+#include "actions.c"
+#include "event.c"
+#include "create.c"
+#include "resolve.c"
+#include "conn.c"
+#define wait_for_completion		fake_wait_for_users
+#include "client.c"
+#undef wait_for_completion
 #include "provider.c"
 #include "iwpm_msg.c"
 #include "iwpm.c"
@@ -813,11 +825,6 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #include "roce.c"
 #include "roce_listen.c"
 #include "roce_group.c"
-#include "multicast.c"
-#include "event.c"
-#include "id.c"
-#include "resolve.c"
-#include "conn.c"
 
 /* The number of all ids, with those that are being destroyed. */
 static unsigned int __maybe_unused number_of_ids(void)
