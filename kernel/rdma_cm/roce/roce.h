@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What roce.c, roce_listen.c and roce_group.c share. */
+/* What the files of RoCE share. */
 #ifndef T3_RDMA_CM_ROCE_H
 #define T3_RDMA_CM_ROCE_H
 
@@ -7,11 +7,7 @@
 #include <rdma/ib_cm.h>
 #include <rdma/ib_sa.h>
 
-struct cm_group;
-struct cm_id;
-struct cm_listener;
-struct cm_peer_params;
-struct sockaddr;
+#include "rdma_cm.h"
 
 #define ROCE_PKEY		0xffff
 #define ROCE_MRA_TIMEOUT	24	/* 4.096 us * 2^24: 69 s for the consumer */
@@ -44,13 +40,32 @@ struct cm_roce {
 	u8 refusal[IB_CM_REJ_PRIVATE_DATA_SIZE];
 };
 
-/* roce.c */
+static inline bool cm_roce_is_ud(const struct cm_id *id)
+{
+	return id->base.id.qp_type == IB_QPT_UD;
+}
+
+/* roce_id.c */
 int cm_roce_alloc(struct cm_id *id);
+int cm_roce_set_qkey(struct cm_id *id, u32 qkey);
 int cm_roce_qkey(struct cm_id *id, u32 *qkey);
 __be64 cm_roce_service_id(const struct cm_id *id, const struct sockaddr *addr);
+void *cm_roce_request_data(struct cm_id *id, const struct rdma_conn_param *param,
+			   unsigned int limit, u8 *len);
+void cm_roce_save_data(struct cm_peer_params *peer, const void *data, unsigned int len);
 bool cm_roce_parse_request(struct cm_peer_params *peer, const void *data, unsigned int len,
 			   __be64 service_id, int ifindex);
+
+/* roce_qp.c */
+int cm_roce_init_qp_attr(struct cm_id *id, struct ib_qp_attr *attr, int *mask);
+int cm_roce_open_qp(struct cm_id *id, u8 ird, u8 ord);
+void cm_roce_close_qp(struct cm_id *id);
+
+/* roce_event.c */
 int cm_roce_callback(struct ib_cm_id *ib, const struct ib_cm_event *event);
+void cm_roce_report(struct cm_id *id, enum cm_event event, struct rdma_cm_event *report);
+void cm_roce_wait_for_notify(struct cm_roce *roce);
+void cm_roce_end_notify(struct cm_roce *roce);
 
 /* roce_listen.c */
 int cm_roce_listen(struct cm_listener *l);

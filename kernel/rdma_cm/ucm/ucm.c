@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The user device: files, contexts, and one table with a row per command. A row has what is checked
- * before the function of the command runs. ucm.h describes lifetimes and locks.
+ * The user device: files, and one table with a row per command. A row has what is checked before
+ * the function of the command runs. ucm.h describes lifetimes and locks.
  */
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -11,7 +11,6 @@
 #include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/sysctl.h>
-#include <linux/xarray.h>
 #include <net/net_namespace.h>
 #include <rdma/ib.h>
 
@@ -28,181 +27,7 @@ static char *device_name = UCM_STOCK_NAME;
 module_param(device_name, charp, 0444);
 MODULE_PARM_DESC(device_name, "name below /dev/infiniband; another than rdma_cm beside the in-tree module");
 
-unsigned int ucm_max_backlog = 1024;
-module_param_named(max_backlog, ucm_max_backlog, uint, 0644);
-MODULE_PARM_DESC(max_backlog, "upper bound, and default, of a listener's backlog");
-
 static const struct file_operations ucm_fops;
-/* Only the flag charges a node: the xarray first tries GFP_NOWAIT, not our flags. */
-static DEFINE_XARRAY_FLAGS(ucm_contexts, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
-
-/* --- contexts ------------------------------------------------------------ */
-
-static void ucm_file_free(struct kref *ref)
-{
-	struct ucm_file *file = container_of(ref, struct ucm_file, ref);
-
-	mutex_destroy(&file->mutex);
-	kfree(file);
-}
-
-void ucm_file_put(struct ucm_file *file)
-{
-	kref_put(&file->ref, ucm_file_free);
-}
-
-static void ucm_context_free(struct kref *ref)
-{
-	struct ucm_context *ctx = container_of(ref, struct ucm_context, ref);
-
-	mutex_destroy(&ctx->mutex);
-	ucm_file_put(ucm_context_file(ctx));
-	kfree(ctx);
-}
-
-void ucm_context_put(struct ucm_context *ctx)
-{
-	kref_put(&ctx->ref, ucm_context_free);
-}
-
-/* Until the mutex is released, MIGRATE_ID leaves ctx->file alone, which the id's handler reads. */
-static void ucm_context_destroy_id(struct ucm_context *ctx)
-{
-	mutex_lock(&ctx->mutex);
-	T3_RACE_POINT(ucm_destroy_locked);
-	if (ctx->cm_id)
-		t3_rdma_destroy_id(ctx->cm_id);
-	ctx->cm_id = NULL;
-	mutex_unlock(&ctx->mutex);
-}
-
-/* After the removal of the device: destroys the id without waiting for user space. */
-static void ucm_context_close(struct work_struct *work)
-{
-	struct ucm_context *ctx = container_of(work, struct ucm_context, close);
-
-	ucm_context_destroy_id(ctx);
-	T3_RACE_POINT(ucm_close_destroyed);
-	ucm_context_put(ctx);
-}
-
-/*
- * Allocates a context that @memcg is charged for. It has one reference, which is the table's, and a
- * number that commands cannot use before ucm_context_publish(). @gfp: GFP_ATOMIC in handlers.
- */
-struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *memcg, gfp_t gfp)
-{
-	struct ucm_context *ctx;
-
-	ctx = cm_zalloc(memcg, sizeof(*ctx), gfp);
-	if (!ctx)
-		return NULL;
-	kref_init(&ctx->ref);
-	mutex_init(&ctx->mutex);
-	INIT_LIST_HEAD(&ctx->item);
-	INIT_WORK(&ctx->close, ucm_context_close);
-	kref_get(&file->ref);
-	/* Not published yet. */
-	context_unsafe(INIT_LIST_HEAD(&ctx->groups));
-	context_unsafe(ctx->file = file);
-	if (xa_alloc(&ucm_contexts, &ctx->number, ctx, xa_limit_32b, gfp)) {
-		ucm_context_put(ctx);
-		return NULL;
-	}
-	return ctx;
-}
-
-/* From now on commands can use the context. */
-void ucm_context_publish(struct ucm_context *ctx)
-{
-	struct ucm_file *file = ucm_context_file(ctx);
-
-	lockdep_assert_held(&file->mutex);
-	list_add_tail(&ctx->item, &file->contexts);
-	/* Commands that find it see the context complete. */
-	smp_store_release(&ctx->usable, true);
-}
-
-/* From now on commands do not find the context. Only the task that succeeds may destroy it. */
-bool ucm_context_claim(struct ucm_context *ctx)
-{
-	return xchg(&ctx->usable, false);
-}
-
-/* Frees the number, and puts the table's reference. */
-static void ucm_context_put_number(struct ucm_context *ctx)
-{
-	xa_erase(&ucm_contexts, ctx->number);
-	ucm_context_put(ctx);
-}
-
-/**
- * ucm_context_destroy - destroy a context that was claimed, or not published
- * @ctx: the context. The caller has the table's reference; this puts it
- *
- * Return: number of events of the context that GET_EVENT returned
- */
-u32 ucm_context_destroy(struct ucm_context *ctx)
-{
-	LIST_HEAD(events);
-	u32 reported;
-
-	ucm_context_destroy_id(ctx);
-	T3_RACE_POINT(ucm_destroy_id_gone);
-	/* If the work item found the id first, it must finish before DESTROY_ID returns. */
-	if (cancel_work_sync(&ctx->close))
-		ucm_context_put(ctx);
-
-	T3_RACE_POINT(ucm_destroy_closed);
-	mutex_lock(&ctx->mutex);
-	reported = ucm_context_unlist(ctx, &events);
-	ucm_end_groups(ctx);
-	mutex_unlock(&ctx->mutex);
-	T3_RACE_POINT(ucm_destroy_unlisted);
-	ucm_drop_events(&events);
-	T3_RACE_POINT(ucm_destroy_events_dropped);
-	ucm_context_put_number(ctx);
-	return reported;
-}
-
-/**
- * ucm_context_cancel - undo ucm_context_alloc()
- * @ctx: the context, which was not published
- *
- * For a handler, which must not take ctx->mutex, and in an upcall no mutex; no other task knows the
- * context. The caller keeps the id.
- */
-void ucm_context_cancel(struct ucm_context *ctx)
-{
-	context_unsafe(ctx->cm_id = NULL); /* see above */
-	ucm_context_put_number(ctx);
-}
-
-/* The table has a reference, which is put after the entry was erased with the lock. */
-static struct ucm_context *ucm_context_find(u32 number)
-	__must_hold(&ucm_contexts.xa_lock)
-{
-	lockdep_assert_held(&ucm_contexts.xa_lock);
-	return xa_load(&ucm_contexts, number);
-}
-
-/* Looks up the context of a number in a file, and takes a reference. */
-static struct ucm_context *ucm_context_get(struct ucm_file *file, u32 number)
-{
-	struct ucm_context *ctx;
-
-	xa_lock(&ucm_contexts);
-	ctx = ucm_context_find(number);
-	/* In this order: ucm_context_publish(). */
-	if (!ctx || !smp_load_acquire(&ctx->usable))
-		ctx = ERR_PTR(-ENOENT);
-	else if (ucm_context_file(ctx) != file)
-		ctx = ERR_PTR(-EINVAL);
-	else
-		kref_get(&ctx->ref);
-	xa_unlock(&ucm_contexts);
-	return ctx;
-}
 
 /* --- commands on contexts ------------------------------------------------ */
 

@@ -2,7 +2,8 @@
 /*
  * The device /dev/infiniband/rdma_cm: the ABI of the in-tree rdma_ucm, for ids of t3_rdma_cm.
  *
- *	ucm.c		files, the table of commands, contexts
+ *	ucm.c		files, the table of commands
+ *	ucm_context.c	contexts
  *	ucm_cmd.c	commands that make one call of t3_rdma_cm each
  *	ucm_query.c	commands that read attributes of an id
  *	ucm_group.c	multicast groups
@@ -266,10 +267,12 @@ static inline int ucm_respond(struct ucm_call *call, u64 to, const void *resp, s
 }
 
 /* ucm.c */
-extern unsigned int ucm_max_backlog;
 int cm_ucm_nl_info(struct ib_client_nl_info *res);
 int cm_ucm_init(void);
 void cm_ucm_exit(void);
+
+/* ucm_context.c */
+struct ucm_context *ucm_context_get(struct ucm_file *file, u32 number);
 struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *memcg, gfp_t gfp);
 void ucm_context_publish(struct ucm_context *ctx);
 void ucm_context_put(struct ucm_context *ctx);
@@ -279,6 +282,7 @@ void ucm_context_cancel(struct ucm_context *ctx);
 bool ucm_context_claim(struct ucm_context *ctx);
 
 /* ucm_cmd.c */
+extern unsigned int ucm_max_backlog;
 int ucm_bind_ip(struct ucm_call *call);
 int ucm_bind(struct ucm_call *call);
 int ucm_resolve_ip(struct ucm_call *call);

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Commands that make one call of t3_rdma_cm each, with ucm_id(). */
+#include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
 
 #include "rdma_cm.h"
 #include "ucm.h"
+
+unsigned int ucm_max_backlog = 1024;
+module_param_named(max_backlog, ucm_max_backlog, uint, 0644);
+MODULE_PARM_DESC(max_backlog, "upper bound, and default, of a listener's backlog");
 
 /* --- addresses ----------------------------------------------------------- */
 

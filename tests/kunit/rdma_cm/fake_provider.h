@@ -822,9 +822,12 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #include "iwpm_msg.c"
 #include "iwpm.c"
 #include "qp.c"
-#include "roce.c"
+#include "roce_id.c"
+#include "roce_qp.c"
+#include "roce_event.c"
 #include "roce_listen.c"
 #include "roce_group.c"
+#include "roce.c"
 
 /* The number of all ids, with those that are being destroyed. */
 static unsigned int __maybe_unused number_of_ids(void)

@@ -104,6 +104,7 @@ static struct ctl_table_header *load_register_sysctl(void)
 #include "ucm_group.c"
 #include "ucm_query.c"
 #include "ucm_event.c"
+#include "ucm_context.c"
 #include "ucm.c"
 #include "debugfs.c"
 #include "main.c"

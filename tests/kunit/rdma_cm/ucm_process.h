@@ -69,6 +69,7 @@ static struct workqueue_struct *wq_for_closes(void)
 #pragma pop_macro("xa_store")
 #include "ucm_query.c"
 #include "ucm_event.c"
+#include "ucm_context.c"
 #include "ucm.c"
 
 /* --- a process -------------------------------------------------------------- */
