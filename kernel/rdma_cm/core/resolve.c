@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The consumer's calls that resolve the address and the route of a destination. */
-#include <net/ipv6.h>
 #include <net/neighbour.h>
-#include <net/net_namespace.h>
 #include <net/route.h>
 
 #include <t3_race_point.h>

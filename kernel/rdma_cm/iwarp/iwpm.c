@@ -10,13 +10,9 @@
  * requested of a peer whose daemon did not reply for CM_IWPM_PEER_PAUSE, unless the peer sends a
  * request, or our daemon is started again.
  *
- * The in-tree iw_cm is the same client of ib_core, and only one can be registered. While it
- * is loaded, by its name, nothing is mapped here.
- *
  * A message of a daemon changes ports only, never addresses: a peer's iwpmd is not authenticated.
  */
 #include <linux/hashtable.h>
-#include <linux/module.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
@@ -95,7 +91,7 @@ static void cm_iwpm_finish_all(u32 portid, int status)
 }
 
 /* A netlink port was closed. If it was the daemon's, no answer will come. */
-static void cm_iwpm_lose(u32 portid)
+void cm_iwpm_lose(u32 portid)
 {
 	bool others = rdma_nl_chk_listeners(RDMA_NL_GROUP_IWPM);
 	unsigned long flags;
@@ -668,26 +664,6 @@ static bool cm_iwpm_is_paused(const struct sockaddr *peer)
 	return paused;
 }
 
-static struct cm_listener *cm_mapped_to_listener(struct iw_cm_id *iw)
-{
-	return container_of(iw, struct cm_iw_listener, mapped)->listener;
-}
-
-static void cm_mapped_get(struct iw_cm_id *iw)
-{
-	cm_listener_get(cm_mapped_to_listener(iw));
-}
-
-static void cm_mapped_put(struct iw_cm_id *iw)
-{
-	cm_listener_put(cm_mapped_to_listener(iw));
-}
-
-static int cm_mapped_upcall(struct iw_cm_id *iw, struct iw_cm_event *event)
-{
-	return cm_iw_request(cm_mapped_to_listener(iw), event);
-}
-
 static bool cm_mapping_changes_port(const struct cm_mapping *mapping)
 {
 	return cm_addr_port(&mapping->addrs.local.sa) !=
@@ -709,11 +685,6 @@ static int cm_listener_set_mapping(struct cm_listener *l, struct cm_mapping *map
 	if (context_unsafe(l->map_cancelled))
 		return -ECANCELED;
 	if (cm_mapping_changes_port(mapping)) {
-		l->iw->mapped.device = l->iw->iw.device;
-		l->iw->mapped.context = l->iw->iw.context;
-		l->iw->mapped.event_handler = cm_mapped_upcall;
-		l->iw->mapped.add_ref = cm_mapped_get;
-		l->iw->mapped.rem_ref = cm_mapped_put;
 		l->iw->mapped.local_addr = l->iw->iw.local_addr;
 		l->iw->mapped.m_local_addr = l->iw->iw.local_addr;
 		cm_addr_set_port((struct sockaddr *)&l->iw->mapped.m_local_addr,
@@ -945,21 +916,22 @@ void cm_iwpm_show(struct seq_file *seq)
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 }
 
-/* --- beside iw_cm ------------------------------------------------------------ */
+/* --- begin and end ----------------------------------------------------------- */
 
-/* Registers as the client of ib_core, or unregisters; the mutex orders load and unload of iw_cm. */
-static DEFINE_MUTEX(cm_iwpm_client_mutex);
-
-static void cm_iwpm_set_own(bool own)
+bool cm_iwpm_is_own(void)
 {
-	bool changes;
+	unsigned long flags;
+	bool own;
 
-	mutex_lock(&cm_iwpm_client_mutex);
-	spin_lock_irq(&cm_iwpm_lock);
-	changes = cm_iwpm.own != own;
-	spin_unlock_irq(&cm_iwpm_lock);
-	if (changes && own)
-		rdma_nl_register(RDMA_NL_IWCM, cm_iwpm_callbacks);
+	spin_lock_irqsave(&cm_iwpm_lock, flags);
+	own = cm_iwpm.own;
+	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
+	return own;
+}
+
+/* We are the client of ib_core from now on, or no more: then no answer will come. */
+void cm_iwpm_mark_own(bool own)
+{
 	spin_lock_irq(&cm_iwpm_lock);
 	cm_iwpm.own = own;
 	if (!own) {
@@ -968,87 +940,21 @@ static void cm_iwpm_set_own(bool own)
 		cm_iwpm_finish_all(0, -ECONNREFUSED);
 	}
 	spin_unlock_irq(&cm_iwpm_lock);
-	T3_RACE_POINT(cm_iwpm_own_changed);
-	/* Waits for messages that are being handled. */
-	if (changes && !own)
-		rdma_nl_unregister(RDMA_NL_IWCM);
-	mutex_unlock(&cm_iwpm_client_mutex);
 }
 
-/* ib_core warns about a second client, so iw_cm must find none, in its init function. */
-static int cm_iwpm_module_event(struct notifier_block *self, unsigned long event, void *ptr)
+int cm_iwpm_start(void)
 {
-	const struct module *module = ptr;
-
-	if (strcmp(module->name, "iw_cm"))
-		return NOTIFY_DONE;
-	if (event == MODULE_STATE_COMING)
-		cm_iwpm_set_own(false);
-	else if (event == MODULE_STATE_GOING)
-		cm_iwpm_set_own(true);
-	return NOTIFY_DONE;
-}
-
-static struct notifier_block cm_iwpm_module_notifier = { .notifier_call = cm_iwpm_module_event };
-
-static bool cm_iwpm_iw_cm_is_loaded(void)
-{
-	struct kobject *found;
-
-	if (IS_BUILTIN(CONFIG_INFINIBAND))
-		return true;
-	found = kset_find_obj(THIS_MODULE->mkobj.kobj.kset, "iw_cm");
-	kobject_put(found);
-	return found;
-}
-
-static int cm_iwpm_netlink_event(struct notifier_block *self, unsigned long event, void *ptr)
-{
-	const struct netlink_notify *closed = ptr;
-
-	if (event == NETLINK_URELEASE && closed->protocol == NETLINK_RDMA &&
-	    net_eq(closed->net, &init_net) && closed->portid)
-		cm_iwpm_lose(closed->portid);
-	return NOTIFY_DONE;
-}
-
-static struct notifier_block cm_iwpm_netlink_notifier = { .notifier_call = cm_iwpm_netlink_event };
-
-/* --- the module -------------------------------------------------------------- */
-
-int cm_iwpm_init(void)
-{
-	int ret;
-
 	/* An id may be freed, and so unmapped, while memory is reclaimed. */
 	cm_iwpm_wq = alloc_workqueue("t3_rdma_cm_iwpm", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!cm_iwpm_wq)
-		return -ENOMEM;
-	ret = netlink_register_notifier(&cm_iwpm_netlink_notifier);
-	if (ret)
-		goto workqueue;
-	ret = register_module_notifier(&cm_iwpm_module_notifier);
-	if (ret)
-		goto netlink;
-	if (!cm_iwpm_iw_cm_is_loaded())
-		cm_iwpm_set_own(true);
-	return 0;
-
-netlink:
-	netlink_unregister_notifier(&cm_iwpm_netlink_notifier);
-workqueue:
-	destroy_workqueue(cm_iwpm_wq);
-	return ret;
+	return cm_iwpm_wq ? 0 : -ENOMEM;
 }
 
-void cm_iwpm_exit(void)
+/* Frees what is left, after the last message. */
+void cm_iwpm_stop(void)
 {
 	struct cm_mapping *mapping, *next_mapping;
 	struct cm_remote_port *remote, *next;
 
-	unregister_module_notifier(&cm_iwpm_module_notifier);
-	cm_iwpm_set_own(false);
-	netlink_unregister_notifier(&cm_iwpm_netlink_notifier);
 	/* A daemon that does not read keeps the mappings: nothing here waits for it. */
 	flush_delayed_work(&cm_iwpm_work);
 	cancel_delayed_work_sync(&cm_iwpm_work);

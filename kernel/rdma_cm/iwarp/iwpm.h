@@ -4,7 +4,7 @@
  * connection, to a port of the host's TCP, which it holds with a socket. It asks the peer's iwpmd
  * for the port of the peer's listener. We ask it over netlink, as the client RDMA_NL_IWCM.
  *
- * iwpm.c: who is mapped, and who waits for the daemon; iwpm_msg.c: the messages.
+ * iwpm.c: who is mapped, and who waits for the daemon; iwpm_send.c, iwpm_recv.c: the messages.
  *
  * A mapping never decides whether a call succeeds. Without a daemon, or if that refuses or does
  * not answer, the ports are the unmapped ones.
@@ -166,7 +166,7 @@ struct cm_remote_port {
 	unsigned long until;
 };
 
-/* iwpm.c: for the messages. @portid is that of the sender, which may be any privileged process. */
+/* iwpm.c: for iwpm_recv.c. @portid is that of the sender, which may be any privileged process. */
 bool cm_iwpm_from_daemon(u32 portid, u32 echo);
 void cm_iwpm_hello(u32 portid, u32 echo, u16 version);
 void cm_iwpm_mapinfo_wanted(u32 portid, u32 echo, u16 version);
@@ -175,9 +175,14 @@ void cm_iwpm_answer(u8 op, u32 seq, int status, const struct cm_iwpm_addrs *addr
 void cm_iwpm_error(u32 seq, u16 code);
 int cm_iwpm_remote_info(const struct cm_iwpm_addrs *addrs);
 unsigned int cm_iwpm_next_mappings(u64 *after, struct sk_buff *skb, u16 version);
+void cm_iwpm_lose(u32 portid);
+bool cm_iwpm_is_own(void);
+void cm_iwpm_mark_own(bool own);
+int cm_iwpm_start(void);
+void cm_iwpm_stop(void);
 
-/* iwpm_msg.c */
-extern const struct rdma_nl_cbs cm_iwpm_callbacks[RDMA_NL_IWPM_NUM_OPS];
+/* iwpm_send.c */
+int cm_iwpm_send_hello(u32 portid, u16 version);
 int cm_iwpm_send_request(const struct cm_iwpm_request *req);
 int cm_iwpm_send_remove(const struct cm_iwpm_daemon *daemon, u32 seq, const union cm_inet *local);
 int cm_iwpm_send_mapinfo(const struct cm_iwpm_daemon *daemon, struct cm_iwpm_mapinfo *info);

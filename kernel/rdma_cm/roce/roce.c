@@ -14,11 +14,9 @@
 #include <linux/if_vlan.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
-#include <net/ipv6.h>
 #include <net/route.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
-#include <rdma/rdma_cm_ib.h>
 
 #include <t3_race_point.h>
 

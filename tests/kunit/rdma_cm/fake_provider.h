@@ -818,10 +818,12 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #define wait_for_completion		fake_wait_for_users
 #include "client.c"
 #undef wait_for_completion
-#include "provider.c"
-#include "iwpm_msg.c"
+#include "interfaces.c"
+#include "iwpm_send.c"
 #include "iwpm.c"
+#include "iwpm_recv.c"
 #include "qp.c"
+#include "provider.c"
 #include "roce_id.c"
 #include "roce_qp.c"
 #include "roce_event.c"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The messages of the port mapper: <rdma/rdma_netlink.h>.
+ * The port mapper: messages from the daemon, of <rdma/rdma_netlink.h>, and the client that gets
+ * them.
  *
  * Only a process with CAP_NET_ADMIN can send them to us (RDMA_NL_ADMIN_PERM); in-tree iw_cm takes
  * them from any process. The sender is known by its netlink port, not by what it writes into the
@@ -9,242 +10,17 @@
  * ib_core handles messages of this client as dumps. A callback runs inside the daemon's send, so it
  * must not wait for the daemon. Netlink calls it later, from the daemon's receive, if the receive
  * buffer is full; the unload of the module does not wait for that, as with iw_cm.
+ *
+ * The in-tree iw_cm is the same client of ib_core, and only one can be registered. While it
+ * is loaded, by its name, nothing is mapped here.
  */
+#include <linux/module.h>
 #include <net/net_namespace.h>
 #include <net/netlink.h>
-#include <net/sock.h>
 
 #include <t3_race_point.h>
 
 #include "iwpm.h"
-
-/* Any message fits: four addresses, three numbers, three names. */
-#define CM_IWPM_MSG_SIZE	1024
-
-/* --- to the daemon --------------------------------------------------------- */
-
-static struct sk_buff *cm_iwpm_msg_new(unsigned int size)
-{
-	return alloc_skb(nlmsg_total_size(size), GFP_KERNEL_ACCOUNT);
-}
-
-static struct nlmsghdr *cm_iwpm_msg_put(struct sk_buff *skb, u32 seq, u8 op)
-{
-	return nlmsg_put(skb, 0, seq, RDMA_NL_GET_TYPE(RDMA_NL_IWCM, op), 0, NLM_F_REQUEST);
-}
-
-/* The daemon copies whole struct sockaddr_storage. */
-static int cm_iwpm_put_addr(struct sk_buff *skb, int type, const union cm_inet *addr)
-{
-	struct sockaddr_storage storage = {};
-
-	memcpy(&storage, addr, sizeof(*addr));
-	return nla_put(skb, type, sizeof(storage), &storage);
-}
-
-/* The daemon copies buffers of a fixed size. */
-static int cm_iwpm_put_name(struct sk_buff *skb, int type, const char *name, size_t size)
-{
-	char buffer[IWPM_DEVNAME_SIZE] = {};
-
-	strscpy(buffer, name, min(size, sizeof(buffer)));
-	return nla_put(skb, type, size, buffer);
-}
-
-static int cm_iwpm_put_register(struct sk_buff *skb, const struct cm_iwpm_request *req)
-{
-	struct ib_device *device = req->dev->device;
-
-	return nla_put_u32(skb, IWPM_NLA_REG_PID_SEQ, req->daemon.echo) ||
-	       cm_iwpm_put_name(skb, IWPM_NLA_REG_IF_NAME, device->iw_ifname, IWPM_IFNAME_SIZE) ||
-	       cm_iwpm_put_name(skb, IWPM_NLA_REG_IBDEV_NAME, dev_name(&device->dev),
-				IWPM_DEVNAME_SIZE) ||
-	       cm_iwpm_put_name(skb, IWPM_NLA_REG_ULIB_NAME, CM_IWPM_LIBRARY, IWPM_ULIBNAME_SIZE);
-}
-
-static int cm_iwpm_put_add(struct sk_buff *skb, const struct cm_iwpm_request *req)
-{
-	return nla_put_u32(skb, IWPM_NLA_MANAGE_MAPPING_SEQ, req->daemon.echo) ||
-	       cm_iwpm_put_addr(skb, IWPM_NLA_MANAGE_ADDR, &req->mapping->addrs.local) ||
-	       (req->daemon.version > IWPM_UABI_VERSION_MIN &&
-		nla_put_u32(skb, IWPM_NLA_MANAGE_FLAGS, req->mapping->flags));
-}
-
-static int cm_iwpm_put_query(struct sk_buff *skb, const struct cm_iwpm_request *req)
-{
-	const struct cm_iwpm_addrs *addrs = &req->mapping->addrs;
-
-	return nla_put_u32(skb, IWPM_NLA_QUERY_MAPPING_SEQ, req->daemon.echo) ||
-	       cm_iwpm_put_addr(skb, IWPM_NLA_QUERY_LOCAL_ADDR, &addrs->local) ||
-	       cm_iwpm_put_addr(skb, IWPM_NLA_QUERY_REMOTE_ADDR, &addrs->remote) ||
-	       (req->daemon.version > IWPM_UABI_VERSION_MIN &&
-		nla_put_u32(skb, IWPM_NLA_QUERY_FLAGS, req->mapping->flags));
-}
-
-/* It has the attributes of @req. */
-static bool cm_iwpm_fill(struct sk_buff *skb, const struct cm_iwpm_request *req)
-{
-	struct nlmsghdr *nlh = cm_iwpm_msg_put(skb, req->seq, req->op);
-	int err;
-
-	if (!nlh)
-		return false;
-	switch (req->op) {
-	case RDMA_NL_IWPM_REG_PID:
-		err = cm_iwpm_put_register(skb, req);
-		break;
-	case RDMA_NL_IWPM_ADD_MAPPING:
-		err = cm_iwpm_put_add(skb, req);
-		break;
-	default:
-		err = cm_iwpm_put_query(skb, req);
-	}
-	if (err)
-		return false;
-	nlmsg_end(skb, nlh);
-	return true;
-}
-
-/**
- * cm_iwpm_send_request - send a request; REG_PID to the multicast group
- * @req: the request
- *
- * Return: 0; -ECONNREFUSED if the daemon is gone; -EAGAIN while its receive buffer is full; -ENOMEM
- */
-int cm_iwpm_send_request(const struct cm_iwpm_request *req)
-{
-	struct sk_buff *skb = cm_iwpm_msg_new(CM_IWPM_MSG_SIZE);
-
-	if (!skb)
-		return -ENOMEM;
-	if (!cm_iwpm_fill(skb, req)) {
-		kfree_skb(skb);
-		return -EMSGSIZE;
-	}
-	if (req->op == RDMA_NL_IWPM_REG_PID)
-		return rdma_nl_multicast(&init_net, skb, RDMA_NL_GROUP_IWPM, GFP_KERNEL);
-	return rdma_nl_unicast(&init_net, skb, req->daemon.portid);
-}
-
-/* The daemon forgets a mapping. It does not answer. Return: as cm_iwpm_send_request(). */
-int cm_iwpm_send_remove(const struct cm_iwpm_daemon *daemon, u32 seq, const union cm_inet *local)
-{
-	struct sk_buff *skb = cm_iwpm_msg_new(CM_IWPM_MSG_SIZE);
-	struct nlmsghdr *nlh;
-
-	if (!skb)
-		return -ENOMEM;
-	nlh = cm_iwpm_msg_put(skb, seq, RDMA_NL_IWPM_REMOVE_MAPPING);
-	if (!nlh || nla_put_u32(skb, IWPM_NLA_MANAGE_MAPPING_SEQ, daemon->echo) ||
-	    cm_iwpm_put_addr(skb, IWPM_NLA_MANAGE_ADDR, local)) {
-		kfree_skb(skb);
-		return -EMSGSIZE;
-	}
-	nlmsg_end(skb, nlh);
-	return rdma_nl_unicast(&init_net, skb, daemon->portid);
-}
-
-/* Does not sleep. Return: false if @skb is full. */
-bool cm_iwpm_put_mapping(struct sk_buff *skb, const struct cm_mapping *mapping, u16 version)
-{
-	struct nlmsghdr *nlh = cm_iwpm_msg_put(skb, 0, RDMA_NL_IWPM_MAPINFO);
-
-	if (!nlh)
-		return false;
-	if (cm_iwpm_put_addr(skb, IWPM_NLA_MAPINFO_LOCAL_ADDR, &mapping->addrs.local) ||
-	    cm_iwpm_put_addr(skb, IWPM_NLA_MAPINFO_MAPPED_ADDR, &mapping->addrs.mapped_local) ||
-	    (version > IWPM_UABI_VERSION_MIN &&
-	     nla_put_u32(skb, IWPM_NLA_MAPINFO_FLAGS, mapping->flags))) {
-		nlmsg_cancel(skb, nlh);
-		return false;
-	}
-	nlmsg_end(skb, nlh);
-	return true;
-}
-
-static int cm_iwpm_send_mapinfo_num(const struct cm_iwpm_daemon *daemon, u32 number)
-{
-	struct sk_buff *skb = cm_iwpm_msg_new(CM_IWPM_MSG_SIZE);
-	struct nlmsghdr *nlh;
-
-	if (!skb)
-		return -ENOMEM;
-	nlh = cm_iwpm_msg_put(skb, 0, RDMA_NL_IWPM_MAPINFO_NUM);
-	if (!nlh || nla_put_u32(skb, IWPM_NLA_MAPINFO_SEQ, 0) ||
-	    nla_put_u32(skb, IWPM_NLA_MAPINFO_SEND_NUM, number)) {
-		kfree_skb(skb);
-		return -EMSGSIZE;
-	}
-	nlmsg_end(skb, nlh);
-	return rdma_nl_unicast(&init_net, skb, daemon->portid);
-}
-
-/*
- * Sends a new daemon the next mappings. iwpmd reads at most 4 KB at a time. Return: how many, or an
- * error, as cm_iwpm_send_request().
- */
-static int cm_iwpm_send_mappings(const struct cm_iwpm_daemon *daemon, u64 *after)
-{
-	struct sk_buff *skb = cm_iwpm_msg_new(3 * CM_IWPM_MSG_SIZE);
-	u64 last = *after;
-	int number, ret;
-
-	if (!skb)
-		return -ENOMEM;
-	number = cm_iwpm_next_mappings(&last, skb, daemon->version);
-	if (!number) {
-		kfree_skb(skb);
-		return 0;
-	}
-	T3_RACE_POINT(cm_iwpm_mapinfo);
-	ret = rdma_nl_unicast(&init_net, skb, daemon->portid);
-	if (ret)
-		return ret;
-	*after = last;
-	return number;
-}
-
-/**
- * cm_iwpm_send_mapinfo - send a new daemon the next mappings, or after the last ones their number
- * @daemon: the daemon
- * @info: what is sent already; receives what is sent now
- *
- * Nothing is sent if there is no mapping.
- *
- * Return: 0, or an error, as cm_iwpm_send_request().
- */
-int cm_iwpm_send_mapinfo(const struct cm_iwpm_daemon *daemon, struct cm_iwpm_mapinfo *info)
-{
-	int ret = cm_iwpm_send_mappings(daemon, &info->after);
-
-	if (ret > 0) {
-		info->number += ret;
-		return 0;
-	}
-	if (!ret && info->number)
-		ret = cm_iwpm_send_mapinfo_num(daemon, info->number);
-	info->wanted = ret == -EAGAIN;
-	return ret;
-}
-
-/* In the daemon's own send, so this does not wait. */
-static int cm_iwpm_send_hello(u32 portid, u16 version)
-{
-	struct sk_buff *skb = cm_iwpm_msg_new(CM_IWPM_MSG_SIZE);
-	struct nlmsghdr *nlh;
-
-	if (!skb)
-		return -ENOMEM;
-	nlh = cm_iwpm_msg_put(skb, 0, RDMA_NL_IWPM_HELLO);
-	if (!nlh || nla_put_u16(skb, IWPM_NLA_HELLO_ABI_VERSION, version)) {
-		kfree_skb(skb);
-		return -EMSGSIZE;
-	}
-	nlmsg_end(skb, nlh);
-	return rdma_nl_unicast(&init_net, skb, portid);
-}
-
-/* --- from the daemon -------------------------------------------------------- */
 
 #define POLICY_ADDR	NLA_POLICY_EXACT_LEN(sizeof(struct sockaddr_storage))
 #define POLICY_NAME	{ .type = NLA_NUL_STRING, .len = IWPM_ULIBNAME_SIZE - 1 }
@@ -442,7 +218,7 @@ static int cm_iwpm_recv_hello(struct sk_buff *skb, struct netlink_callback *cb)
 
 #define CM_IWPM_OP(function)	{ .dump = function, .flags = RDMA_NL_ADMIN_PERM }
 
-const struct rdma_nl_cbs cm_iwpm_callbacks[RDMA_NL_IWPM_NUM_OPS] = {
+static const struct rdma_nl_cbs cm_iwpm_callbacks[RDMA_NL_IWPM_NUM_OPS] = {
 	[RDMA_NL_IWPM_REG_PID]		= CM_IWPM_OP(cm_iwpm_recv_register),
 	[RDMA_NL_IWPM_ADD_MAPPING]	= CM_IWPM_OP(cm_iwpm_recv_add),
 	[RDMA_NL_IWPM_QUERY_MAPPING]	= CM_IWPM_OP(cm_iwpm_recv_query),
@@ -452,3 +228,97 @@ const struct rdma_nl_cbs cm_iwpm_callbacks[RDMA_NL_IWPM_NUM_OPS] = {
 	[RDMA_NL_IWPM_MAPINFO_NUM]	= CM_IWPM_OP(cm_iwpm_recv_mapinfo_num),
 	[RDMA_NL_IWPM_HELLO]		= CM_IWPM_OP(cm_iwpm_recv_hello),
 };
+
+/* --- beside iw_cm ------------------------------------------------------------ */
+
+/* Registers as the client of ib_core, or unregisters; the mutex orders load and unload of iw_cm. */
+static DEFINE_MUTEX(cm_iwpm_client_mutex);
+
+static void cm_iwpm_set_own(bool own)
+{
+	bool changes;
+
+	mutex_lock(&cm_iwpm_client_mutex);
+	changes = cm_iwpm_is_own() != own;
+	if (changes && own)
+		rdma_nl_register(RDMA_NL_IWCM, cm_iwpm_callbacks);
+	cm_iwpm_mark_own(own);
+	T3_RACE_POINT(cm_iwpm_own_changed);
+	/* Waits for messages that are being handled. */
+	if (changes && !own)
+		rdma_nl_unregister(RDMA_NL_IWCM);
+	mutex_unlock(&cm_iwpm_client_mutex);
+}
+
+/* ib_core warns about a second client, so iw_cm must find none, in its init function. */
+static int cm_iwpm_module_event(struct notifier_block *self, unsigned long event, void *ptr)
+{
+	const struct module *module = ptr;
+
+	if (strcmp(module->name, "iw_cm"))
+		return NOTIFY_DONE;
+	if (event == MODULE_STATE_COMING)
+		cm_iwpm_set_own(false);
+	else if (event == MODULE_STATE_GOING)
+		cm_iwpm_set_own(true);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block cm_iwpm_module_notifier = { .notifier_call = cm_iwpm_module_event };
+
+static bool cm_iwpm_iw_cm_is_loaded(void)
+{
+	struct kobject *found;
+
+	if (IS_BUILTIN(CONFIG_INFINIBAND))
+		return true;
+	found = kset_find_obj(THIS_MODULE->mkobj.kobj.kset, "iw_cm");
+	kobject_put(found);
+	return found;
+}
+
+static int cm_iwpm_netlink_event(struct notifier_block *self, unsigned long event, void *ptr)
+{
+	const struct netlink_notify *closed = ptr;
+
+	if (event == NETLINK_URELEASE && closed->protocol == NETLINK_RDMA &&
+	    net_eq(closed->net, &init_net) && closed->portid)
+		cm_iwpm_lose(closed->portid);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block cm_iwpm_netlink_notifier = { .notifier_call = cm_iwpm_netlink_event };
+
+/* --- the module -------------------------------------------------------------- */
+
+int cm_iwpm_init(void)
+{
+	int ret;
+
+	ret = cm_iwpm_start();
+	if (ret)
+		return ret;
+	ret = netlink_register_notifier(&cm_iwpm_netlink_notifier);
+	if (ret)
+		goto work;
+	ret = register_module_notifier(&cm_iwpm_module_notifier);
+	if (ret)
+		goto netlink;
+	if (!cm_iwpm_iw_cm_is_loaded())
+		cm_iwpm_set_own(true);
+	return 0;
+
+netlink:
+	netlink_unregister_notifier(&cm_iwpm_netlink_notifier);
+work:
+	cm_iwpm_stop();
+	return ret;
+}
+
+void cm_iwpm_exit(void)
+{
+	unregister_module_notifier(&cm_iwpm_module_notifier);
+	cm_iwpm_set_own(false);
+	netlink_unregister_notifier(&cm_iwpm_netlink_notifier);
+	cm_iwpm_stop();
+}
