@@ -127,9 +127,9 @@ static int cm_listen_at_due(struct cm_id *id, struct cm_dev *dev, const struct s
 }
 
 /*
- * A process whose cgroup is above its limit sleeps for seconds at each address. The updates of all
- * ids and the removal of devices wait for the mutex, so they get it between two addresses. False if
- * the addresses are not those to listen on any more.
+ * A process whose cgroup is above its limit sleeps for seconds at each address. The removal of a
+ * device waits for the mutex, so it gets it between two addresses. False if the addresses are not
+ * those to listen on any more.
  */
 static bool cm_listen_yield(struct cm_id *id, unsigned int change)
 	__must_hold(&id->listen_mutex)
@@ -170,7 +170,7 @@ static int cm_listen_at_all(struct cm_id *id, struct cm_dev *dev, struct cm_addr
 }
 
 /**
- * cm_listen - listen on a device, on those of its addresses that are due
+ * cm_listen_locked - listen on a device, on those of its addresses that are due
  * @id: the id
  * @dev: the device
  *
@@ -181,24 +181,49 @@ static int cm_listen_at_all(struct cm_id *id, struct cm_dev *dev, struct cm_addr
  * namespace; -ENOMEM; or the first error of the provider. That one address of several is of a
  * family that the provider lacks is no error.
  */
-static int cm_listen(struct cm_id *id, struct cm_dev *dev)
+static int cm_listen_locked(struct cm_id *id, struct cm_dev *dev)
+	__must_hold(&id->listen_mutex)
 {
 	struct cm_addrs *addrs;
-	int ret = -EINVAL;
+	int ret;
 
-	mutex_lock(&id->listen_mutex);
+	lockdep_assert_held(&id->listen_mutex);
 	if (cm_state(id) != CM_ST_LISTENING)
-		goto out;
-	ret = -ENOMEM;
+		return -EINVAL;
 	addrs = cm_listen_addrs(id, dev);
 	if (!addrs)
-		goto out;
+		return -ENOMEM;
 	cm_unlisten_undue(id, dev, addrs);
 	ret = cm_listen_at_all(id, dev, addrs);
 	if (!addrs->n && cm_dev_of(id))
 		ret = -EADDRNOTAVAIL;
 	kvfree(addrs);
-out:
+	return ret;
+}
+
+static int cm_listen(struct cm_id *id, struct cm_dev *dev)
+{
+	int ret;
+
+	mutex_lock(&id->listen_mutex);
+	ret = cm_listen_locked(id, dev);
+	mutex_unlock(&id->listen_mutex);
+	return ret;
+}
+
+/*
+ * For many ids: one whose owner sleeps while it listens does not hold up those of others. It is
+ * tried again in the next update.
+ */
+static int cm_listen_unless_busy(struct cm_id *id, struct cm_dev *dev)
+{
+	int ret;
+
+	if (!mutex_trylock(&id->listen_mutex)) {
+		cm_queue_listen_update();
+		return 0;
+	}
+	ret = cm_listen_locked(id, dev);
 	mutex_unlock(&id->listen_mutex);
 	return ret;
 }
@@ -270,7 +295,8 @@ static void cm_dev_warn_listen(struct cm_dev *dev, struct cm_id *id, int error)
 }
 
 /* Return: 0, also if a device refuses that is not for the id; or the first error. */
-static int cm_listen_on_devices(struct cm_id *id)
+static int cm_listen_on_devices(struct cm_id *id,
+				int (*listen)(struct cm_id *id, struct cm_dev *dev))
 {
 	bool in_use = false, is_for;
 	struct cm_dev *dev;
@@ -283,7 +309,7 @@ static int cm_listen_on_devices(struct cm_id *id)
 		mutex_unlock(&cm_devices_mutex);
 		T3_RACE_POINT(cm_listen_next_device);
 		is_for = cm_dev_is_for(dev, id);
-		ret = is_for ? cm_listen(id, dev) : 0;
+		ret = is_for ? listen(id, dev) : 0;
 		mutex_lock(&cm_devices_mutex);
 		/* A device of another kind or namespace, or that is removed, does not count. */
 		if (ret && !cm_dev_removed(dev) && cm_state(id) == CM_ST_LISTENING) {
@@ -310,7 +336,7 @@ void cm_listen_on_added(struct cm_dev *dev)
 
 	while ((id = cm_next_listening(id, &at))) {
 		T3_RACE_POINT(cm_add_next_listener);
-		ret = cm_dev_is_for(dev, id) ? cm_listen(id, dev) : 0;
+		ret = cm_dev_is_for(dev, id) ? cm_listen_unless_busy(id, dev) : 0;
 		if (!ret || cm_state(id) != CM_ST_LISTENING)
 			continue;
 		mutex_lock(&cm_devices_mutex);
@@ -341,7 +367,7 @@ int cm_listen_start(struct cm_id *id)
 	id->listening_seq = ++cm_last_listening;
 	list_add_tail(&id->listening, &cm_listening_ids);
 	mutex_unlock(&cm_devices_mutex);
-	return cm_dev_of(id) ? cm_listen(id, cm_dev_of(id)) : cm_listen_on_devices(id);
+	return cm_dev_of(id) ? cm_listen(id, cm_dev_of(id)) : cm_listen_on_devices(id, cm_listen);
 }
 
 /* Devices and addresses that are added from now on are not for this id. */
@@ -360,6 +386,6 @@ static void cm_listen_update(struct work_struct *work)
 	u64 at = 0;
 
 	while ((id = cm_next_listening(id, &at)))
-		cm_listen_on_devices(id);
+		cm_listen_on_devices(id, cm_listen_unless_busy);
 	WRITE_ONCE(cm_listen_update_took, jiffies - start);
 }

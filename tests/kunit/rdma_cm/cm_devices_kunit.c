@@ -413,8 +413,8 @@ static void other_change(void)
 }
 
 /*
- * A process that sleeps at each of its addresses, as one above the limit of its cgroup, keeps an
- * update or a removal of the device from none of them. The update does what is left then.
+ * A process that sleeps at each of its addresses, as one above the limit of its cgroup, does not
+ * keep a removal of the device from them. An update does what is left then.
  */
 static void a_change_between_two_addresses(struct kunit *test)
 {
@@ -431,6 +431,25 @@ static void a_change_between_two_addresses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.listens, 0u);
 	flush_delayed_work(&cm_listen_update_work);
 	KUNIT_EXPECT_EQ(test, fake.listens, 2u);
+	end(test);
+}
+
+/* Its owner sleeps while it listens: the update, which is for all users, does not wait for it. */
+static void an_id_that_is_busy_during_an_update(struct kunit *test)
+{
+	struct cm_id *busy;
+
+	begin(test, IN_PROCESS);
+	listen_on_wildcard(test);
+	busy = to_cm_id(id);
+	cm_unlisten(busy, NULL);
+	mutex_lock(&busy->listen_mutex);
+	cm_listen_update(&cm_listen_update_work.work);
+	KUNIT_EXPECT_EQ(test, fake.listens, 0u);
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&cm_listen_update_work));
+	mutex_unlock(&busy->listen_mutex);
+	flush_delayed_work(&cm_listen_update_work);
+	KUNIT_EXPECT_EQ(test, fake.listens, 1u);
 	end(test);
 }
 
@@ -824,6 +843,7 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(the_look_at_other_namespaces_is_bounded),
 	KUNIT_CASE(a_wildcard_and_a_thousand_ipv6_addresses),
 	KUNIT_CASE(a_change_between_two_addresses),
+	KUNIT_CASE(an_id_that_is_busy_during_an_update),
 	KUNIT_CASE(the_pause_after_a_long_update),
 	KUNIT_CASE(a_wildcard_of_a_provider_with_sockets),
 	KUNIT_CASE(a_request_and_a_port_that_leaves),
