@@ -215,14 +215,19 @@ bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32
 
 /*
  * A user who connects to many next hops would take all entries of the table, or all neighbours of
- * the host, which the entries hold. Between t3_dev_enter() and t3_dev_leave().
+ * the host, which the entries hold. Connections that peers open use at most half of the share:
+ * otherwise SYNs from many hosts would leave the user none to connect to. Between t3_dev_enter()
+ * and t3_dev_leave().
  */
 static int t3_route_charge_l2t(struct t3_ep *ep, const struct l2t_entry *e)
 {
 	const struct l2t_data *table = rcu_dereference(ep->dev->tdev->l2opt);
 	u32 total = min_t(u32, table ? table->nentries : 0, READ_ONCE(arp_tbl.gc_thresh3));
-	int err = t3_quota_charge_l2t(ep->dev, ep->quota, e->idx, total);
+	int err;
 
+	if (!ep->active)
+		total /= 2;
+	err = t3_quota_charge_l2t(ep->dev, ep->quota, e->idx, total);
 	if (!err)
 		ep->charged_l2t = e->idx;
 	return err;

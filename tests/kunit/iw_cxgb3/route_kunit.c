@@ -629,7 +629,10 @@ static void connection_does_not_take_the_vlan_of_another(struct kunit *test)
 	end(test, ep);
 }
 
-/* An entry holds a neighbour of the host. By connects to many next hops a user took all of both. */
+/*
+ * An entry holds a neighbour of the host. By connects to many next hops a user took all of both,
+ * and peers with many addresses took all of a user's share.
+ */
 static void user_has_a_share_of_the_next_hops(struct kunit *test)
 {
 	enum { ENTRIES = 8 };
@@ -648,8 +651,15 @@ static void user_has_a_share_of_the_next_hops(struct kunit *test)
 	for (i = 0; i < ENTRIES; i++) {
 		eps[i] = new_ep_without_route(test);
 		eps[i]->quota = user;
+		eps[i]->active = i > ENTRIES / 2;
 	}
-	for (i = 0; i < ENTRIES; i++) {
+	for (i = 0; i <= ENTRIES / 2; i++) {
+		l2t.idx = i;
+		KUNIT_EXPECT_EQ(test, t3_route_resolve(eps[i]), i < ENTRIES / 2 ? 0 : -ENOMEM);
+	}
+	for (i = 0; i <= ENTRIES / 2; i++)
+		eps[i]->active = true;
+	for (i = ENTRIES / 2; i < ENTRIES; i++) {
 		l2t.idx = i;
 		KUNIT_EXPECT_EQ(test, t3_route_resolve(eps[i]), i < 7 ? 0 : -ENOMEM);
 	}
