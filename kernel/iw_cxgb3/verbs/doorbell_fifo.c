@@ -4,9 +4,9 @@
  *
  * When the doorbell FIFO of the card is full, or has dropped a doorbell, requests
  * are still posted but no doorbell is rung. The library reads that in the QP's
- * status word. When the FIFO has drained, every QP is rung once, and the control
- * QP too; a doorbell for an idle QP has no effect. That happens when cxgb3 reports
- * the empty FIFO, or after T3_DB_WATCHDOG, if that interrupt was lost.
+ * status word. When the FIFO has drained, every connected QP is rung once, and the
+ * control QP too. That happens when cxgb3 reports the empty FIFO, or after
+ * T3_DB_WATCHDOG, if that interrupt was lost.
  *
  * There may be more QPs than the FIFO has entries, and doorbells that it drops are
  * always those of the last QPs. So QPs are rung in batches, with time for the card in
@@ -33,12 +33,21 @@ static void t3_qp_doorbell_off(struct t3_qp *qp)
 		t3_qp_set_status(qp, T3_QP_STATUS_DB_OFF, 0);
 }
 
-static void t3_qp_doorbell_on(struct t3_qp *qp)
+/*
+ * Return: a doorbell was rung. One that is not connected needs none: RDMA_INIT makes the card read
+ * the ring from its first slot. A user may have thousands of these, for which others would wait.
+ */
+static bool t3_qp_doorbell_on(struct t3_qp *qp)
 {
 	lockdep_assert_held(&t3_qp_dev(qp)->db_mutex);
 	if (qp->user)
 		t3_qp_set_status(qp, 0, T3_QP_STATUS_DB_OFF);
+	/* Posts that saw "off" come before this, and so before the RDMA_INIT of a later connection. */
+	smp_mb();
+	if (!t3_qp_is_busy(qp))
+		return false;
 	t3_ring_doorbell(t3_qp_dev(qp), qp->id);
+	return true;
 }
 
 void t3_doorbells_off(struct t3_dev *dev)
@@ -71,10 +80,11 @@ static bool t3_doorbells_on_range(struct t3_dev *dev, unsigned long id, unsigned
 
 	lockdep_assert_held(&dev->db_mutex);
 	for (; (qp = t3_qp_next(dev, &id, last)); id++) {
-		t3_qp_doorbell_on(qp);
+		batch += t3_qp_doorbell_on(qp);
 		t3_qp_put(qp);
-		if (++batch % T3_DB_BATCH)
+		if (batch < T3_DB_BATCH)
 			continue;
+		batch = 0;
 		mutex_unlock(&dev->db_mutex);
 		usleep_range(1000, 2000);
 		mutex_lock(&dev->db_mutex);

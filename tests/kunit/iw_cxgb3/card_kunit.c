@@ -499,6 +499,7 @@ static int card_init(struct kunit *test)
 	spin_lock_init(&qp->lock);
 	qp->id = 32;
 	qp->user = true;
+	qp->busy = true;
 	qp->state = T3_QPS_RTS;
 	qp->ibqp.device = &dev->ibdev;
 	qp->ibqp.event_handler = count_qp_event;
@@ -783,6 +784,7 @@ static void make_qps(struct kunit *test)
 	for (i = 0; i < NQPS; i++) {
 		fifo.qps[i].id = qp->id + 1 + i;
 		fifo.qps[i].ibqp.device = &dev->ibdev;
+		fifo.qps[i].busy = true;
 	}
 	fifo.nqps = NQPS;
 }
@@ -806,6 +808,21 @@ static void many_qps_do_not_fill_the_fifo(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fifo.overflows, 0);
 	KUNIT_EXPECT_EQ(test, qps_not_rung(), 0);
 	KUNIT_EXPECT_EQ(test, card.qp_rings, NQPS + 1);
+}
+
+/* Without a doorbell and a pause for each: a user can have 14,000. */
+static void qps_without_a_connection_are_not_rung(struct kunit *test)
+{
+	unsigned int i;
+
+	make_qps(test);
+	for (i = 0; i < NQPS; i++)
+		fifo.qps[i].busy = i == NQPS - 1;
+	t3_adapter_event(dev, OFFLOAD_DB_FULL);
+	t3_adapter_event(dev, OFFLOAD_DB_EMPTY);
+	flush_delayed_work(&dev->db_work);
+	KUNIT_EXPECT_EQ(test, qps_not_rung(), NQPS - 1);
+	KUNIT_EXPECT_EQ(test, fifo.rings[NQPS], 1);
 }
 
 /* Programs whose doorbells are on again fill the FIFO before the last QPs are rung. */
@@ -1205,6 +1222,7 @@ static struct kunit_case card_cases[] = {
 	KUNIT_CASE(doorbells_off_sets_status_and_on_rings),
 	KUNIT_CASE(doorbells_come_back_without_a_report),
 	KUNIT_CASE(many_qps_do_not_fill_the_fifo),
+	KUNIT_CASE(qps_without_a_connection_are_not_rung),
 	KUNIT_CASE(every_qp_is_rung_beside_programs_that_fill_the_fifo),
 	KUNIT_CASE(creation_of_a_qp_does_not_wait_for_all_doorbells),
 	KUNIT_CASE(slot_is_visible_before_the_flag_is_read),
