@@ -150,11 +150,6 @@ bool t3_qp_in_state(struct t3_qp *qp, enum ib_qp_state state)
 	return state == IB_QPS_ERR && card.qp_in_error;
 }
 
-bool t3_qp_allows_remote_read(struct t3_qp *qp)
-{
-	return true;
-}
-
 int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep, const struct t3_conn_attrs *attrs,
 		  bool *acked)
 {
@@ -180,15 +175,6 @@ void t3_qp_disconnected(struct t3_qp *qp)
 
 /* --- the card ------------------------------------------------------------- */
 
-int t3_tids_open(struct t3_cm_dev *cm, work_func_t release)
-{
-	return 0;
-}
-
-void t3_tids_close(struct t3_cm_dev *cm)
-{
-}
-
 int t3_send_act_open_req(struct t3_ep *ep)
 {
 	card.opens++;
@@ -200,11 +186,6 @@ int t3_send_stream(struct t3_ep *ep, unsigned int until)
 {
 	card.streams++;
 	return card.stream_error;
-}
-
-int t3_send_terminate(struct t3_ep *ep)
-{
-	return 0;
 }
 
 int t3_send_rtr_read(struct t3_ep *ep)
@@ -228,11 +209,6 @@ void t3_send_abort_rpl(struct t3_ep *ep)
 	card.abort_rpls++;
 }
 
-int t3_cpl_reserve(struct t3_ep *ep)
-{
-	return 0;
-}
-
 void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
 {
 	void (*message)(struct t3_ep *ep) = card.message;
@@ -244,19 +220,6 @@ void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
 	}
 	msleep(50);
 	card.handled++;
-}
-
-unsigned long t3_card_timeout(void)
-{
-	return 60 * HZ;
-}
-
-void t3_card_poll(struct t3_dev *dev)
-{
-}
-
-void t3_dev_fatal(struct t3_dev *dev, const char *what)
-{
 }
 
 int t3_ep_take_atid(struct t3_ep *ep)
@@ -300,20 +263,6 @@ bool t3_tcp_is_connected(const struct t3_ep *ep)
 	return card.host_is_connected;
 }
 
-int t3_tcp_ports_init(void)
-{
-	return 0;
-}
-
-void t3_tcp_ports_exit(void)
-{
-}
-
-bool t3_route_take_back(struct t3_ep *ep)
-{
-	return false;
-}
-
 bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr)
 {
 	return card.conflicts;
@@ -328,23 +277,6 @@ bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
 void t3_route_release(struct t3_ep *ep)
 {
 	ep->ndev = NULL;
-}
-
-bool t3_listener_upcall_begin(struct t3_listener *l)
-{
-	return true;
-}
-
-void t3_listener_upcall_end(struct t3_listener *l)
-{
-}
-
-void t3_listener_remove_child(struct t3_ep *ep)
-{
-}
-
-void t3_listener_wake_all(struct t3_cm_dev *cm)
-{
 }
 
 void t3_cm_debugfs_add(struct t3_cm_dev *cm)

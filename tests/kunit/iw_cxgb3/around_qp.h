@@ -107,12 +107,6 @@ static struct t3_ucontext *ucontext;
 
 /* --- stubs of the driver --------------------------------------------------- */
 
-bool t3_dev_enter(struct t3_dev *dev)
-{
-	rcu_read_lock();
-	return true;
-}
-
 int t3_dev_context_ctl(struct t3_dev *dev, unsigned int req, void *data, bool may_sleep)
 {
 	const struct rdma_cq_setup *setup = data;
@@ -274,15 +268,6 @@ void t3_mr_fastreg_posted(struct t3_dev *dev, struct ib_mr *ibmr, const struct t
 	card.fastregs++;
 }
 
-void t3_dev_fatal(struct t3_dev *dev, const char *what)
-{
-}
-
-int t3_mr_resolve(struct t3_dev *dev, struct t3_host_sge *sge, u8 *page_code, u32 *pbl_index)
-{
-	return -EINVAL;
-}
-
 void t3_qp_bad_entry_work(struct work_struct *work)
 {
 	WRITE_ONCE(card.bad_entries, card.bad_entries + 1);
@@ -298,10 +283,6 @@ static void abort_connects(struct t3_dev *dev, u32 qpn)
 void t3_ring_doorbell(struct t3_dev *dev, u32 context)
 {
 	card.rung++;
-}
-
-void t3_doorbell_init(struct t3_qp *qp)
-{
 }
 
 static void get_ep(struct t3_ep *ep)

@@ -271,15 +271,6 @@ static void nic_driver_reports_full(struct work_struct *work)
 	t3_adapter_event(dev, OFFLOAD_DB_FULL);
 }
 
-bool t3_dev_enter(struct t3_dev *dev)
-{
-	rcu_read_lock();
-	if (!t3_dev_gone(dev))
-		return true;
-	rcu_read_unlock();
-	return false;
-}
-
 int t3_dev_context_ctl(struct t3_dev *dev, unsigned int req, void *data, bool may_sleep)
 {
 	if (req == RDMA_CQ_SETUP)
@@ -394,10 +385,6 @@ struct t3_cq *t3_cq_find(struct t3_dev *dev, u32 id)
 void t3_cq_put(struct t3_cq *cq)
 {
 	card.cq_refs--;
-}
-
-void t3_cq_written(struct t3_cq *cq)
-{
 }
 
 int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)

@@ -15,8 +15,6 @@
 #include "cpl.c"
 #include "wr.c"
 
-#include "around_cpl.h"
-
 static struct {
 	unsigned int sent, released_tids, freed_atids, inserted_tids, ended, detached;
 	u32 last_tid;
@@ -54,16 +52,6 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 	return t3_dev_send(ep->dev, skb);
 }
 
-unsigned int t3_route_l2t_index(struct t3_ep *ep)
-{
-	return ep->l2t->idx;
-}
-
-bool t3_route_purge(struct t3_ep *ep)
-{
-	return true;
-}
-
 int cxgb3_alloc_atid(struct t3cdev *tdev, struct cxgb3_client *client, void *ctx)
 {
 	return card.atid ?: -1;
@@ -88,10 +76,6 @@ void cxgb3_remove_tid(struct t3cdev *tdev, void *ctx, unsigned int tid)
 	card.last_tid = tid;
 }
 
-void t3_dev_fatal(struct t3_dev *dev, const char *what)
-{
-}
-
 void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 {
 	card.ended++;
@@ -110,32 +94,6 @@ int t3_route_resolve(struct t3_ep *ep)
 bool t3_tcp_is_connected(const struct t3_ep *ep)
 {
 	return card.host_is_connected;
-}
-
-void t3_tcp_port_release(struct t3_tcp_port *held)
-{
-}
-
-bool t3_route_take_back(struct t3_ep *ep)
-{
-	return false;
-}
-
-bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
-{
-	return true;
-}
-
-void t3_route_release(struct t3_ep *ep)
-{
-}
-
-void t3_route_revalidate(struct t3_ep *ep)
-{
-}
-
-void t3_ep_confirm_neigh(struct t3_ep *ep)
-{
 }
 
 /* --- a device --------------------------------------------------------------- */

@@ -85,67 +85,6 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what)
 	card.fatal_calls++;
 }
 
-struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem, size_t len)
-{
-	return NULL;
-}
-
-int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size, gfp_t gfp)
-{
-	return -ENOMEM;
-}
-
-void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem)
-{
-}
-
-int t3_id_get(struct t3_dev *dev, struct t3_ids *ids, struct t3_quota *quota)
-{
-	return -ENOMEM;
-}
-
-void t3_id_put(struct t3_ids *ids, struct t3_quota *quota, u32 id)
-{
-}
-
-void t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes)
-{
-}
-
-enum t3_cqe_verdict t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe)
-{
-	return T3_CQE_STALE;
-}
-
-void t3_wq_flush(struct t3_wq *wq)
-{
-}
-
-bool t3_sq_next_completion(struct t3_wq *wq, struct t3_completion *out)
-{
-	return false;
-}
-
-bool t3_rq_next_completion(struct t3_wq *wq, struct t3_completion *out)
-{
-	return false;
-}
-
-bool t3_sq_has_completion(const struct t3_wq *wq)
-{
-	return false;
-}
-
-bool t3_rq_has_completion(const struct t3_wq *wq)
-{
-	return false;
-}
-
-enum ib_wc_status t3_wc_status(u8 status)
-{
-	return IB_WC_GENERAL_ERR;
-}
-
 /* --- a CQ ------------------------------------------------------------------- */
 
 static void handler(struct ib_cq *ibcq, void *context)

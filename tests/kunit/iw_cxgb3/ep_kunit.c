@@ -102,28 +102,10 @@ void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 	seen.last_event = event;
 }
 
-void t3_cm_report_peer_close(struct t3_ep *ep)
-{
-}
-
-int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
-{
-	return 0;
-}
-
-void t3_qp_disconnected(struct t3_qp *qp)
-{
-}
-
 int t3_send_act_open_req(struct t3_ep *ep)
 {
 	seen.sent_open++;
 	return seen.open_error;
-}
-
-int t3_send_terminate(struct t3_ep *ep)
-{
-	return 0;
 }
 
 unsigned long t3_card_timeout(void)
@@ -167,27 +149,9 @@ void t3_send_abort_rpl(struct t3_ep *ep)
 	seen.sent_abort_rpl++;
 }
 
-void t3_tcp_port_release(struct t3_tcp_port *held)
-{
-}
-
-bool t3_route_take_back(struct t3_ep *ep)
-{
-	return false;
-}
-
-bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
-{
-	return true;
-}
-
 void t3_route_release(struct t3_ep *ep)
 {
 	seen.released++;
-}
-
-void t3_listener_remove_child(struct t3_ep *ep)
-{
 }
 
 void t3_ep_return_id(struct t3_ep *ep)

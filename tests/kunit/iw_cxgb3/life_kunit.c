@@ -282,10 +282,6 @@ int t3_dma_check(struct t3_dev *dev)
 	return seen.dma_error;
 }
 
-void t3_ports_init(struct t3_dev *dev)
-{
-}
-
 int t3_ports_watch(void)
 {
 	return set_up_part(__func__);
@@ -296,15 +292,6 @@ void t3_ports_unwatch(void)
 	seen.allocated--;
 }
 
-void t3_doorbell_work(struct work_struct *work)
-{
-}
-
-int t3_async_event(struct t3cdev *tdev, struct sk_buff *skb)
-{
-	return CPL_RET_BUF_DONE;
-}
-
 void t3_adapter_event(struct t3_dev *dev, u32 event)
 {
 	set_bit(T3_DEV_DOWN, &dev->flags);
@@ -313,36 +300,6 @@ void t3_adapter_event(struct t3_dev *dev, u32 event)
 
 cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS];
 const struct ib_device_ops t3_verbs_ops, t3_qp_ops, t3_cq_ops, t3_mr_ops, t3_stats_ops;
-
-int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
-{
-	return -ENODEV;
-}
-
-int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
-{
-	return -ENODEV;
-}
-
-int t3_cm_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len)
-{
-	return -ENODEV;
-}
-
-int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
-{
-	return -ENODEV;
-}
-
-int t3_cm_destroy_listen(struct iw_cm_id *cm_id)
-{
-	return -ENODEV;
-}
-
-int t3_cm_fill_res_entry(struct sk_buff *msg, struct rdma_cm_id *cm_id)
-{
-	return 0;
-}
 
 /* --- the NIC driver ---------------------------------------------------------------- */
 

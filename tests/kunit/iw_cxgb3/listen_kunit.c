@@ -21,7 +21,6 @@ static void listen_point(const char *name);
 #include "listen.c"
 
 struct workqueue_struct *t3_cm_wq;
-struct cxgb3_client t3_client;
 
 enum reply { REPLY_OK, REPLY_FULL, NO_REPLY, SEND_FAILS };
 
@@ -38,15 +37,6 @@ static struct {
 } card;
 
 /* --- fakes of the other files -------------------------------------------- */
-
-bool t3_dev_enter(struct t3_dev *dev)
-{
-	rcu_read_lock();
-	if (!t3_dev_gone(dev))
-		return true;
-	rcu_read_unlock();
-	return false;
-}
 
 void t3_dev_fatal(struct t3_dev *dev, const char *what)
 {
@@ -68,11 +58,6 @@ void t3_tcp_port_unlisten(struct list_head *places)
 	card.ports_held--;
 }
 
-bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr)
-{
-	return false;
-}
-
 int t3_cpl_status_to_errno(u8 status)
 {
 	return status ? -ENOMEM : 0;
@@ -82,10 +67,6 @@ int t3_cpl_status_to_errno(u8 status)
 unsigned long t3_card_timeout(void)
 {
 	return HZ / 10;
-}
-
-void t3_card_poll(struct t3_dev *dev)
-{
 }
 
 static int reply(struct t3_listener *l, u8 opcode)
@@ -121,25 +102,6 @@ int t3_send_close_listsrv_req(struct t3_listener *l)
 {
 	card.closed++;
 	return reply(l, T3_CPL_CLOSE_LISTSRV_RPL);
-}
-
-/* tids.c needs these. The tests use its listener part only. */
-int cxgb3_alloc_atid(struct t3cdev *dev, struct cxgb3_client *client, void *ctx)
-{
-	return -1;
-}
-
-void *cxgb3_free_atid(struct t3cdev *dev, int atid)
-{
-	return NULL;
-}
-
-void cxgb3_insert_tid(struct t3cdev *dev, struct cxgb3_client *client, void *ctx, unsigned int tid)
-{
-}
-
-void cxgb3_remove_tid(struct t3cdev *dev, void *ctx, unsigned int tid)
-{
 }
 
 struct t3_ep *t3_ep_alloc(struct t3_dev *dev)

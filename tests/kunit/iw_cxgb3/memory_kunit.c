@@ -24,8 +24,6 @@
 #include "listen.c"
 #include "cm.c"
 
-struct cxgb3_client t3_client;
-
 enum { TIDS = 64, ATID = 3, FIRST_TID = 10, QPN = 32, BACKLOG = 3 };
 enum { SND_ISN = 1000, RCV_ISN = 2000 };
 
@@ -356,21 +354,6 @@ void cxgb3_remove_tid(struct t3cdev *tdev, void *ctx, unsigned int tid)
 
 /* --- stubs of the driver ---------------------------------------------------- */
 
-bool t3_dev_enter(struct t3_dev *dev)
-{
-	rcu_read_lock();
-	return true;
-}
-
-unsigned long t3_card_timeout(void)
-{
-	return 60 * HZ;
-}
-
-void t3_card_poll(struct t3_dev *dev)
-{
-}
-
 void t3_dev_fatal(struct t3_dev *dev, const char *what)
 {
 	card.dead++;
@@ -411,35 +394,6 @@ void t3_tcp_port_release(struct t3_tcp_port *held)
 	card.ports_held -= !!held;
 }
 
-bool t3_tcp_is_connected(const struct t3_ep *ep)
-{
-	return false;
-}
-
-int t3_tcp_ports_init(void)
-{
-	return 0;
-}
-
-void t3_tcp_ports_exit(void)
-{
-}
-
-bool t3_route_take_back(struct t3_ep *ep)
-{
-	return false;
-}
-
-bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr)
-{
-	return false;
-}
-
-bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
-{
-	return true;
-}
-
 void t3_route_release(struct t3_ep *ep)
 {
 	if (!ep->l2t)
@@ -454,32 +408,6 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 	return t3_dev_send(ep->dev, skb);
 }
 
-unsigned int t3_route_l2t_index(struct t3_ep *ep)
-{
-	return ep->l2t->idx;
-}
-
-bool t3_route_purge(struct t3_ep *ep)
-{
-	return true;
-}
-
-void t3_route_revalidate(struct t3_ep *ep)
-{
-}
-
-void t3_ep_confirm_neigh(struct t3_ep *ep)
-{
-}
-
-void t3_cm_debugfs_add(struct t3_cm_dev *cm)
-{
-}
-
-void t3_cm_debugfs_remove(struct t3_cm_dev *cm)
-{
-}
-
 struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
 {
 	if (id != QPN)
@@ -491,26 +419,6 @@ struct t3_qp *t3_qp_find(struct t3_dev *dev, u32 id)
 void t3_qp_put(struct t3_qp *qp)
 {
 	atomic_dec(&card.qp_refs);
-}
-
-bool t3_qp_permits(const struct t3_qp *qp, const struct iw_cm_id *cm_id)
-{
-	return true;
-}
-
-bool t3_qp_reserve_rtr_entry(struct t3_qp *qp)
-{
-	return true;
-}
-
-bool t3_qp_in_state(struct t3_qp *qp, enum ib_qp_state state)
-{
-	return false;
-}
-
-bool t3_qp_allows_remote_read(struct t3_qp *qp)
-{
-	return true;
 }
 
 /* qp_kunit tests the real function. */
@@ -527,11 +435,6 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep, const struct t3_conn_attrs
 	t3_cpl_put_wr(skb, sizeof(struct t3_wr_hdr), T3_WR_OP_RDMA_INIT, ep->tid);
 	*acked = card.init_is_acked;
 	return t3_dev_send(ep->dev, skb);
-}
-
-int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
-{
-	return 0;
 }
 
 void t3_qp_disconnected(struct t3_qp *qp)

@@ -49,8 +49,6 @@ static struct net_device *next_macvlan(struct net_device *last)
 #include "wr.c"
 #include "route.c"
 
-#include "around_cpl.h"
-
 enum { TIDS = 64, TID = 5 };
 
 static struct l2t_entry l2t;
@@ -118,21 +116,6 @@ void t3_l2e_free(struct l2t_data *d, struct l2t_entry *e)
 	card.l2_freed++;
 }
 
-int cxgb3_alloc_atid(struct t3cdev *tdev, struct cxgb3_client *client, void *ctx)
-{
-	return -1;
-}
-
-void *cxgb3_free_atid(struct t3cdev *tdev, int atid)
-{
-	return NULL;
-}
-
-void cxgb3_insert_tid(struct t3cdev *tdev, struct cxgb3_client *client, void *ctx,
-		      unsigned int tid)
-{
-}
-
 /* From now on the TID may belong to another connection. */
 void cxgb3_remove_tid(struct t3cdev *tdev, void *ctx, unsigned int tid)
 {
@@ -150,23 +133,6 @@ int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb)
 void t3_dev_fatal(struct t3_dev *dev, const char *what)
 {
 	card.fatal++;
-}
-
-void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
-{
-}
-
-bool t3_tcp_is_connected(const struct t3_ep *ep)
-{
-	return false;
-}
-
-void t3_tcp_port_release(struct t3_tcp_port *held)
-{
-}
-
-void t3_qp_disconnected(struct t3_qp *qp)
-{
 }
 
 /* --- a connection ----------------------------------------------------------- */
