@@ -11,12 +11,13 @@
 #ifndef T3_KUNIT_FAILING_ALLOC_H
 #define T3_KUNIT_FAILING_ALLOC_H
 
-#include <kunit/test.h>
 #include <linux/atomic.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
+
+#include "suite.h"
 
 static struct {
 	unsigned int nth;		/* the allocation of a run that fails */

@@ -8,7 +8,6 @@
 #define T3_KUNIT_AROUND_CM_H
 
 #include <linux/delay.h>
-#include <linux/module.h>
 
 /* Replaces t3_race_point.h: something may happen at a named point. */
 #define T3_RACE_POINT_H

@@ -6,9 +6,7 @@
 #ifndef T3_KUNIT_AROUND_QP_H
 #define T3_KUNIT_AROUND_QP_H
 
-#include <kunit/test.h>
 #include <linux/delay.h>
-#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>

@@ -4,10 +4,8 @@
  * card: it executes the writes in the control ring when its doorbell is rung, drops doorbells, or
  * does not respond.
  */
-#include <kunit/test.h>
 #include <linux/delay.h>
 #include <linux/io.h>
-#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/pci.h>
 
@@ -1235,14 +1233,4 @@ static struct kunit_case card_cases[] = {
 	{}
 };
 
-static struct kunit_suite card_suite = {
-	.name = "iw_cxgb3_card",
-	.init = card_init,
-	.exit = card_exit,
-	.test_cases = card_cases,
-};
-
-kunit_test_suites(&card_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: card");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_card", card_cases, .init = card_init, .exit = card_exit);

@@ -122,14 +122,4 @@ static struct kunit_case cm_close_cases[] = {
 	{}
 };
 
-static struct kunit_suite cm_close_suite = {
-	.name = "iw_cxgb3_cm_close",
-	.init = cm_init,
-	.exit = cm_exit,
-	.test_cases = cm_close_cases,
-};
-
-kunit_test_suites(&cm_close_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: cm_close");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_cm_close", cm_close_cases, .init = cm_init, .exit = cm_exit);

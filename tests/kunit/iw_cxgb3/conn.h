@@ -6,7 +6,7 @@
 #ifndef T3_KUNIT_CONN_H
 #define T3_KUNIT_CONN_H
 
-#include <kunit/test.h>
+#include "../suite.h"
 
 /* Replaces trace_cm.h, so that tests write no events to tracefs. */
 #define IW_CXGB3_TRACE_CM_H

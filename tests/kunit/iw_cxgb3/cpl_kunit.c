@@ -3,8 +3,6 @@
  * Messages of the card through the real cpl.c into the real table: the range of TIDs, a failed
  * open and its repetition, and replies to an abort.
  */
-#include <linux/module.h>
-
 #include "conn.h"
 #include "../failing_alloc.h"
 
@@ -687,14 +685,4 @@ static struct kunit_case cpl_cases[] = {
 	{}
 };
 
-static struct kunit_suite cpl_suite = {
-	.name = "iw_cxgb3_cpl",
-	.init = cpl_init,
-	.exit = cpl_exit,
-	.test_cases = cpl_cases,
-};
-
-kunit_test_suites(&cpl_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: cpl");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_cpl", cpl_cases, .init = cpl_init, .exit = cpl_exit);

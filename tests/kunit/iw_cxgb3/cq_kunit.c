@@ -3,9 +3,9 @@
  * Arming of CQs: which events are raised, when, and how often. With a ring in memory, a card that
  * returns its index, and a process that may write any value into its reader's index.
  */
-#include <kunit/test.h>
-#include <linux/module.h>
 #include <linux/uaccess.h>
+
+#include "../suite.h"
 
 /* Replaces trace.h: tests add no events to tracefs. */
 #define T3_TRACE_H
@@ -512,14 +512,4 @@ static struct kunit_case cq_cases[] = {
 	{}
 };
 
-static struct kunit_suite cq_suite = {
-	.name = "iw_cxgb3_cq",
-	.init = cq_init,
-	.exit = cq_exit,
-	.test_cases = cq_cases,
-};
-
-kunit_test_suites(&cq_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: cq");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_cq", cq_cases, .init = cq_init, .exit = cq_exit);

@@ -203,14 +203,4 @@ static struct kunit_case create_cq_cases[] = {
 	{}
 };
 
-static struct kunit_suite create_cq_suite = {
-	.name = "iw_cxgb3_create_cq",
-	.init = qp_init,
-	.exit = qp_exit,
-	.test_cases = create_cq_cases,
-};
-
-kunit_test_suites(&create_cq_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: create_cq");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_create_cq", create_cq_cases, .init = qp_init, .exit = qp_exit);

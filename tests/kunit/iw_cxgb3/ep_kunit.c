@@ -4,7 +4,6 @@
  * real. Everything that sends, or reports to the consumer, is a fake.
  */
 #include <linux/delay.h>
-#include <linux/module.h>
 
 /* Replaces t3_race_point.h: a test can inject an event at a named point. */
 #define T3_RACE_POINT_H
@@ -976,14 +975,4 @@ static struct kunit_case ep_cases[] = {
 	{}
 };
 
-static struct kunit_suite ep_suite = {
-	.name = "iw_cxgb3_ep",
-	.init = ep_init,
-	.exit = ep_exit,
-	.test_cases = ep_cases,
-};
-
-kunit_test_suites(&ep_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: ep");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_ep", ep_cases, .init = ep_init, .exit = ep_exit);

@@ -193,12 +193,7 @@ static const struct failed_accept {
 	{ "device ends", accept_alone, 0, 0, EP_EV_DEVICE_DOWN, -ENODEV, -ENODEV, true, EP_CLOSED },
 };
 
-static void failed_accept_name(const struct failed_accept *c, char *name)
-{
-	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(failed_accept, failed_accepts, failed_accept_name);
+NAMED_PARAM(failed_accept, failed_accepts);
 
 static const struct failed_accept *failing;
 
@@ -253,12 +248,7 @@ static const struct refused_accept {
 	{ "peer has closed", EP_EV_PEER_CLOSE, QPN, 0, -ECONNRESET, EP_LAST_ACK },
 };
 
-static void refused_accept_name(const struct refused_accept *c, char *name)
-{
-	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(refused_accept, refused_accepts, refused_accept_name);
+NAMED_PARAM(refused_accept, refused_accepts);
 
 /* An error of iw_accept precludes events: iw_cm would be a BUG(). */
 static void accept_is_refused_at_once(struct kunit *test)
@@ -468,14 +458,4 @@ static struct kunit_case iw_accept_cases[] = {
 	{}
 };
 
-static struct kunit_suite iw_accept_suite = {
-	.name = "iw_cxgb3_iw_accept",
-	.init = cm_init,
-	.exit = cm_exit,
-	.test_cases = iw_accept_cases,
-};
-
-kunit_test_suites(&iw_accept_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: iw_accept");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_iw_accept", iw_accept_cases, .init = cm_init, .exit = cm_exit);

@@ -137,18 +137,13 @@ struct connect_end {
 	int reply;
 };
 
-static void connect_end_name(const struct connect_end *end, char *name)
-{
-	strscpy(name, end->name, KUNIT_PARAM_DESC_SIZE);
-}
-
 static const struct connect_end rtr_ends[] = {
 	{ "reply to the abort", { EP_EV_ABORT_RPL }, 0, -ECONNRESET },
 	{ "aborts cross", { EP_EV_ABORT_RPL_CROSSED, EP_EV_PEER_ABORT }, -ECONNRESET, -ECONNRESET },
 	{ "device down", { EP_EV_DEVICE_DOWN }, -ENODEV, -ENODEV },
 };
 
-KUNIT_ARRAY_PARAM(rtr_end, rtr_ends, connect_end_name);
+NAMED_PARAM(rtr_end, rtr_ends);
 
 /* iw_cm in CONN_SENT expects a CONNECT_REPLY only. A CLOSE is a BUG() there. */
 static void rtr_failure_fails_the_connect(struct kunit *test)
@@ -267,12 +262,7 @@ static const struct rtr_case {
 	{ "never, no entry", T3_P2P_NEVER, MPA_REVISION_2, true, 0, T3_RTR_NONE },
 };
 
-static void rtr_case_name(const struct rtr_case *c, char *name)
-{
-	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(rtr_case, rtr_cases, rtr_case_name);
+NAMED_PARAM(rtr_case, rtr_cases);
 
 /* The response of the read takes an entry of the send CQ. peer2peer 1 requires one. */
 static void rtr_needs_a_cq_entry(struct kunit *test)
@@ -355,7 +345,7 @@ static const struct connect_end fin_ends[] = {
 	{ "device down", { EP_EV_DEVICE_DOWN }, -ENODEV, -ENODEV },
 };
 
-KUNIT_ARRAY_PARAM(fin_end, fin_ends, connect_end_name);
+NAMED_PARAM(fin_end, fin_ends);
 
 /* The close of the first connection fails: no retry, and one CONNECT_REPLY. */
 static void fin_then_a_failed_close_fails_the_connect(struct kunit *test)
@@ -546,12 +536,7 @@ static const struct refused_connect {
 	  address_is_removed, -EADDRNOTAVAIL },
 };
 
-static void refused_connect_name(const struct refused_connect *c, char *name)
-{
-	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(refused_connect, refused_connects, refused_connect_name);
+NAMED_PARAM(refused_connect, refused_connects);
 
 /* What is known at once is the result of the call, and no event follows. */
 static void connect_is_refused_at_once(struct kunit *test)
@@ -587,12 +572,7 @@ static const struct lost_connect {
 	{ "interface is removed, posted", "t3_connect_posted", interface_is_removed, true },
 };
 
-static void lost_connect_name(const struct lost_connect *c, char *name)
-{
-	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(lost_connect, lost_connects, lost_connect_name);
+NAMED_PARAM(lost_connect, lost_connects);
 
 /* It is posted, or will be: the end comes with the event, once. */
 static void connect_ends_while_it_is_posted(struct kunit *test)
@@ -671,14 +651,4 @@ static struct kunit_case iw_connect_cases[] = {
 	{}
 };
 
-static struct kunit_suite iw_connect_suite = {
-	.name = "iw_cxgb3_iw_connect",
-	.init = cm_init,
-	.exit = cm_exit,
-	.test_cases = iw_connect_cases,
-};
-
-kunit_test_suites(&iw_connect_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: iw_connect");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_iw_connect", iw_connect_cases, .init = cm_init, .exit = cm_exit);

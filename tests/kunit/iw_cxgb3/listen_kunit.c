@@ -3,9 +3,7 @@
  * Listeners on a fake card, which replies at once, not at all, or with an error. The table of
  * listener ids is real, with four entries.
  */
-#include <kunit/test.h>
 #include <linux/delay.h>
-#include <linux/module.h>
 #include <net/ipv6.h>
 
 /* Replaces t3_race_point.h: a test can inject an event at a named point. */
@@ -796,14 +794,4 @@ static struct kunit_case listen_cases[] = {
 	{}
 };
 
-static struct kunit_suite listen_suite = {
-	.name = "iw_cxgb3_listen",
-	.init = listen_init,
-	.exit = listen_exit,
-	.test_cases = listen_cases,
-};
-
-kunit_test_suites(&listen_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: listen");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_listen", listen_cases, .init = listen_init, .exit = listen_exit);

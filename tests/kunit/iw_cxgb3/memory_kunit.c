@@ -6,7 +6,6 @@
  * credits are returned to the card. Card, peer, NIC driver, QP and consumer are stubs in this file.
  */
 #include <linux/capability.h>
-#include <linux/module.h>
 
 #include "conn.h"
 #include "../failing_alloc.h"
@@ -765,14 +764,4 @@ static struct kunit_case memory_cases[] = {
 	{}
 };
 
-static struct kunit_suite memory_suite = {
-	.name = "iw_cxgb3_memory",
-	.init = memory_init,
-	.exit = memory_exit,
-	.test_cases = memory_cases,
-};
-
-kunit_test_suites(&memory_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: memory");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_memory", memory_cases, .init = memory_init, .exit = memory_exit);

@@ -3,10 +3,8 @@
  * STags and page lists of regions and windows, with the pools of pools.c and arrays as the TPT and
  * the PBL of the card. User memory is a fake.
  */
-#include <kunit/test.h>
 #include <linux/dma-mapping.h>
 #include <linux/gfp.h>
-#include <linux/module.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
@@ -997,14 +995,4 @@ static struct kunit_case mr_cases[] = {
 	{}
 };
 
-static struct kunit_suite mr_suite = {
-	.name = "iw_cxgb3_mr",
-	.init = mr_init,
-	.exit = mr_exit,
-	.test_cases = mr_cases,
-};
-
-kunit_test_suites(&mr_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: mr");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_mr", mr_cases, .init = mr_init, .exit = mr_exit);

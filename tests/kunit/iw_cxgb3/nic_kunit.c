@@ -3,9 +3,7 @@
  * Messages and commands to the NIC driver, a fake here: who frees a message, also after removal,
  * and a card that is slow to execute a command.
  */
-#include <kunit/test.h>
-#include <linux/module.h>
-
+#include "../suite.h"
 #include "nic.c"
 
 static struct {
@@ -141,13 +139,4 @@ static struct kunit_case nic_cases[] = {
 	{}
 };
 
-static struct kunit_suite nic_suite = {
-	.name = "iw_cxgb3_nic",
-	.init = nic_init,
-	.test_cases = nic_cases,
-};
-
-kunit_test_suites(&nic_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: nic");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_nic", nic_cases, .init = nic_init);

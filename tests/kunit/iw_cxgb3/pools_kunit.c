@@ -3,14 +3,12 @@
  * Allocators of ids and adapter memory, on a device that consists of its figures
  * only. Each test frees all memory; kmemleak detects leaks.
  */
-#include <kunit/test.h>
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
 #include <linux/genalloc.h>
 #include <linux/iommu.h>
-#include <linux/module.h>
 
 #include "iw_cxgb3.h"
 #include "../failing_alloc.h"
@@ -556,13 +554,4 @@ static struct kunit_case rsc_cases[] = {
 	{}
 };
 
-static struct kunit_suite rsc_suite = {
-	.name = "iw_cxgb3_rsc",
-	.init = rsc_init,
-	.test_cases = rsc_cases,
-};
-
-kunit_test_suites(&rsc_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: rsc");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_rsc", rsc_cases, .init = rsc_init);

@@ -555,14 +555,4 @@ static struct kunit_case qp_cases[] = {
 	{}
 };
 
-static struct kunit_suite qp_suite = {
-	.name = "iw_cxgb3_qp",
-	.init = qp_init,
-	.exit = qp_exit,
-	.test_cases = qp_cases,
-};
-
-kunit_test_suites(&qp_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: qp");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_qp", qp_cases, .init = qp_init, .exit = qp_exit);

@@ -334,14 +334,4 @@ static struct kunit_case qp_requests_cases[] = {
 	{}
 };
 
-static struct kunit_suite qp_requests_suite = {
-	.name = "iw_cxgb3_qp_requests",
-	.init = qp_init,
-	.exit = qp_exit,
-	.test_cases = qp_requests_cases,
-};
-
-kunit_test_suites(&qp_requests_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: qp_requests");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_qp_requests", qp_requests_cases, .init = qp_init, .exit = qp_exit);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Details of connections and listeners in netlink, looked up by their addresses. */
-#include <kunit/test.h>
-#include <linux/module.h>
 #include <net/netlink.h>
 
+#include "../suite.h"
 #include "cm.h"
 #include "ep_fsm.c"
 #include "restrack.c"
@@ -141,14 +140,4 @@ static struct kunit_case res_cases[] = {
 	{}
 };
 
-static struct kunit_suite res_suite = {
-	.name = "iw_cxgb3_res",
-	.init = res_init,
-	.exit = res_exit,
-	.test_cases = res_cases,
-};
-
-kunit_test_suites(&res_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: res");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_res", res_cases, .init = res_init, .exit = res_exit);

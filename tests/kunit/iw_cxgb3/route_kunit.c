@@ -5,7 +5,6 @@
  * on its route. cxgb3 and the kernel's routes are fakes in this file.
  */
 #include <linux/inetdevice.h>
-#include <linux/module.h>
 #include <linux/version.h>
 #include <net/route.h>
 
@@ -886,14 +885,4 @@ static struct kunit_case route_cases[] = {
 	{}
 };
 
-static struct kunit_suite route_suite = {
-	.name = "iw_cxgb3_route",
-	.init = route_init,
-	.exit = route_exit,
-	.test_cases = route_cases,
-};
-
-kunit_test_suites(&route_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: route");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_route", route_cases, .init = route_init, .exit = route_exit);

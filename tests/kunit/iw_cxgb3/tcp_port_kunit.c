@@ -3,11 +3,9 @@
  * Local ports that listeners and connects of the card hold, beside sockets of the host. The
  * sockets are real; the loopback interface is the port of the card.
  */
-#include <kunit/test.h>
-#include <linux/module.h>
-
 #include <t3_netdev.h>
 
+#include "../suite.h"
 #include "cm.h"
 
 /* The loopback interface is a VLAN, and there is another VLAN on it. */
@@ -158,12 +156,7 @@ static const struct shared_port {
 	{ "host on another interface", INADDR_ANY, INADDR_ANY, true, OTHER_INTERFACE },
 };
 
-static void shared_port_name(const struct shared_port *c, char *name)
-{
-	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(shared_port, shared_ports, shared_port_name);
+NAMED_PARAM(shared_port, shared_ports);
 
 static void servers_exclude_each_other(struct kunit *test)
 {
@@ -344,14 +337,4 @@ static struct kunit_case tcp_port_cases[] = {
 	{}
 };
 
-static struct kunit_suite tcp_port_suite = {
-	.name = "iw_cxgb3_tcp_port",
-	.init = tcp_port_init,
-	.exit = tcp_port_exit,
-	.test_cases = tcp_port_cases,
-};
-
-kunit_test_suites(&tcp_port_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: local ports");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_tcp_port", tcp_port_cases, .init = tcp_port_init, .exit = tcp_port_exit);

@@ -4,12 +4,10 @@
  * step undoes the earlier ones. The memory is that of the process that loads the module. DMA
  * mappings are fakes.
  */
-#include <kunit/test.h>
 #include <linux/dma-mapping.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
-#include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/swiotlb.h>
@@ -233,16 +231,5 @@ static struct kunit_case umem_cases[] = {
 	{}
 };
 
-static struct kunit_suite umem_suite = {
-	.name = "iw_cxgb3_umem",
-	.suite_init = umem_suite_init,
-	.suite_exit = umem_suite_exit,
-	.init = umem_init,
-	.exit = umem_exit,
-	.test_cases = umem_cases,
-};
-
-kunit_test_suites(&umem_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: umem");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_umem", umem_cases, .suite_init = umem_suite_init,
+	   .suite_exit = umem_suite_exit, .init = umem_init, .exit = umem_exit);

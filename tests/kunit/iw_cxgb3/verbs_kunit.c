@@ -3,11 +3,9 @@
  * verbs.c: mappings of doorbell pages and rings into a process, and what user contexts and
  * protection domains hold: ids, charges, references. With the real quota.c and pools.c.
  */
-#include <kunit/test.h>
 #include <linux/capability.h>
 #include <linux/cc_platform.h>
 #include <linux/dma-mapping.h>
-#include <linux/module.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
@@ -329,14 +327,4 @@ static struct kunit_case verbs_cases[] = {
 	{}
 };
 
-static struct kunit_suite verbs_suite = {
-	.name = "iw_cxgb3_verbs",
-	.init = verbs_init,
-	.exit = verbs_exit,
-	.test_cases = verbs_cases,
-};
-
-kunit_test_suites(&verbs_suite);
-
-MODULE_DESCRIPTION("KUnit tests of iw_cxgb3: verbs");
-MODULE_LICENSE("GPL");
+TEST_SUITE("iw_cxgb3_verbs", verbs_cases, .init = verbs_init, .exit = verbs_exit);

@@ -103,12 +103,7 @@ static const struct wildcard_listen wildcard_listens[] = {
 	{ "no memory on one, the other listens", true, false, -ENOMEM, 0, -ENOMEM, 1 },
 };
 
-static void wildcard_listen_name(const struct wildcard_listen *wildcard, char *name)
-{
-	strscpy(name, wildcard->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(wildcard_listen, wildcard_listens, wildcard_listen_name);
+NAMED_PARAM(wildcard_listen, wildcard_listens);
 
 /* The results of the devices, and the result of the listen on all of them. */
 static void a_wildcard_listen(struct kunit *test)
@@ -865,14 +860,5 @@ static struct kunit_case cm_devices_cases[] = {
 	{}
 };
 
-static struct kunit_suite cm_devices_suite = {
-	.name = "t3_rdma_cm_devices",
-	.init = conversation_init,
-	.exit = conversation_exit,
-	.test_cases = cm_devices_cases,
-};
-
-kunit_test_suites(&cm_devices_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_devices");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_rdma_cm_devices", cm_devices_cases, .init = conversation_init,
+	   .exit = conversation_exit);

@@ -281,12 +281,7 @@ static const struct wait waits[] = {
 	{ "the thread is killed", thread_is_killed, 7000, 7000, 1 },
 };
 
-static void wait_name(const struct wait *wait, char *name)
-{
-	strscpy(name, wait->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(wait, waits, wait_name);
+NAMED_PARAM(wait, waits);
 
 static void while_a_connect_waits(struct kunit *test)
 {
@@ -355,7 +350,7 @@ static const struct wait listener_waits[] = {
 	{ "iw_cm is loaded", iw_cm_comes },
 };
 
-KUNIT_ARRAY_PARAM(listener_wait, listener_waits, wait_name);
+NAMED_PARAM(listener_wait, listener_waits);
 
 static void while_a_listener_waits(struct kunit *test)
 {
@@ -528,14 +523,5 @@ static struct kunit_case iwpm_daemon_cases[] = {
 	{}
 };
 
-static struct kunit_suite iwpm_daemon_suite = {
-	.name = "t3_rdma_cm_iwpm_daemon",
-	.init = mapper_init,
-	.exit = mapper_exit,
-	.test_cases = iwpm_daemon_cases,
-};
-
-kunit_test_suites(&iwpm_daemon_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_iwpm_daemon");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_rdma_cm_iwpm_daemon", iwpm_daemon_cases, .init = mapper_init,
+	   .exit = mapper_exit);

@@ -105,12 +105,7 @@ static const struct refusal refusals[] = {
 	{ "another process answers", OTHER_SENDER, 1 },
 };
 
-static void refusal_name(const struct refusal *refusal, char *name)
-{
-	strscpy(name, refusal->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(refusal, refusals, refusal_name);
+NAMED_PARAM(refusal, refusals);
 
 /* All works as without a daemon. */
 static void a_listener_without_a_mapping(struct kunit *test)
@@ -234,7 +229,7 @@ static const struct refusal connect_refusals[] = {
 	{ "another process answers", OTHER_SENDER, 1 },
 };
 
-KUNIT_ARRAY_PARAM(connect_refusal, connect_refusals, refusal_name);
+NAMED_PARAM(connect_refusal, connect_refusals);
 
 static void a_connection_without_a_mapping(struct kunit *test)
 {
@@ -428,14 +423,4 @@ static struct kunit_case iwpm_cases[] = {
 	{}
 };
 
-static struct kunit_suite iwpm_suite = {
-	.name = "t3_rdma_cm_iwpm",
-	.init = mapper_init,
-	.exit = mapper_exit,
-	.test_cases = iwpm_cases,
-};
-
-kunit_test_suites(&iwpm_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_iwpm");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_rdma_cm_iwpm", iwpm_cases, .init = mapper_init, .exit = mapper_exit);

@@ -237,14 +237,5 @@ static struct kunit_case cm_orders_cases[] = {
 	{}
 };
 
-static struct kunit_suite cm_orders_suite = {
-	.name = "t3_rdma_cm_orders",
-	.init = conversation_init,
-	.exit = conversation_exit,
-	.test_cases = cm_orders_cases,
-};
-
-kunit_test_suites(&cm_orders_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_orders");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_rdma_cm_orders", cm_orders_cases, .init = conversation_init,
+	   .exit = conversation_exit);

@@ -28,12 +28,7 @@ static const char *const points_of_accept[] = {
 	"cm_qp_entry_held", "cm_accept_provider", "cm_accept_called",
 };
 
-static void qp_race_name(const struct qp_race *race, char *name)
-{
-	strscpy(name, race->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(qp_race, qp_races, qp_race_name);
+NAMED_PARAM(qp_race, qp_races);
 
 static void qp_destroyed_at(struct kunit *test, const struct qp_race *race, const char *point)
 {
@@ -279,12 +274,7 @@ static const struct qp_removal qp_removals[] = {
 	{ "accepting, CLOSE", true, false, FAKE_CLOSE },
 };
 
-static void qp_removal_name(const struct qp_removal *qp_removal, char *name)
-{
-	strscpy(name, qp_removal->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(qp_removal, qp_removals, qp_removal_name);
+NAMED_PARAM(qp_removal, qp_removals);
 
 /*
  * A handler of DEVICE_REMOVAL destroys the QP while the provider connects it. The worker, which
@@ -322,14 +312,4 @@ static struct kunit_case cm_qp_cases[] = {
 	{}
 };
 
-static struct kunit_suite cm_qp_suite = {
-	.name = "t3_rdma_cm_qp",
-	.init = conversation_init,
-	.exit = conversation_exit,
-	.test_cases = cm_qp_cases,
-};
-
-kunit_test_suites(&cm_qp_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_qp");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_rdma_cm_qp", cm_qp_cases, .init = conversation_init, .exit = conversation_exit);

@@ -723,12 +723,7 @@ static const struct peer_identity peer_identities[] = {
 	  .ipv6_end[5] = 2, .route_elsewhere = true, .refused = true },
 };
 
-static void peer_identity_name(const struct peer_identity *identity, char *name)
-{
-	strscpy(name, identity->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(peer_identity, peer_identities, peer_identity_name);
+NAMED_PARAM(peer_identity, peer_identities);
 
 /* A program may trust the address of its peer, which the peer itself names. */
 static void the_identity_of_a_peer(struct kunit *test)
@@ -845,14 +840,4 @@ static struct kunit_case roce_cases[] = {
 	{}
 };
 
-static struct kunit_suite roce_suite = {
-	.name = "t3_rdma_cm_roce",
-	.init = conversation_init,
-	.exit = conversation_exit,
-	.test_cases = roce_cases,
-};
-
-kunit_test_suites(&roce_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_roce");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_rdma_cm_roce", roce_cases, .init = conversation_init, .exit = conversation_exit);

@@ -300,14 +300,5 @@ static struct kunit_case roce_life_cases[] = {
 	{}
 };
 
-static struct kunit_suite roce_life_suite = {
-	.name = "t3_rdma_cm_roce_life",
-	.init = conversation_init,
-	.exit = conversation_exit,
-	.test_cases = roce_life_cases,
-};
-
-kunit_test_suites(&roce_life_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_roce_life");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_rdma_cm_roce_life", roce_life_cases, .init = conversation_init,
+	   .exit = conversation_exit);

@@ -255,14 +255,5 @@ static struct kunit_case roce_ud_cases[] = {
 	{}
 };
 
-static struct kunit_suite roce_ud_suite = {
-	.name = "t3_rdma_cm_roce_ud",
-	.init = conversation_init,
-	.exit = conversation_exit,
-	.test_cases = roce_ud_cases,
-};
-
-kunit_test_suites(&roce_ud_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: cm_roce_ud");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_rdma_cm_roce_ud", roce_ud_cases, .init = conversation_init,
+	   .exit = conversation_exit);

@@ -206,13 +206,8 @@ static const struct conversation process_conversations[] = {
 		S(GOT_NOTHING) } },
 };
 
-static void conversation_name(const struct conversation *conversation, char *name)
-{
-	strscpy(name, conversation->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(conversation, conversations, conversation_name);
-KUNIT_ARRAY_PARAM(process_conversations, process_conversations, conversation_name);
+NAMED_PARAM(conversation, conversations);
+NAMED_PARAM(process_conversations, process_conversations);
 
 static void run_conversation(struct kunit *test, enum fake_context context)
 {
@@ -265,14 +260,5 @@ static struct kunit_case conversation_cases[] = {
 	{}
 };
 
-static struct kunit_suite conversation_suite = {
-	.name = "t3_rdma_cm_conversation",
-	.init = conversation_init,
-	.exit = conversation_exit,
-	.test_cases = conversation_cases,
-};
-
-kunit_test_suites(&conversation_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: conversation");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_rdma_cm_conversation", conversation_cases, .init = conversation_init,
+	   .exit = conversation_exit);

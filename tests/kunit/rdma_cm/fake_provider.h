@@ -9,18 +9,18 @@
 #ifndef T3_FAKE_PROVIDER_H
 #define T3_FAKE_PROVIDER_H
 
-#include <kunit/test.h>
 #include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
-#include <linux/module.h>
 #include <net/ipv6.h>
 #include <net/neighbour.h>
 #include <net/net_namespace.h>
 #include <net/route.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
+
+#include "../suite.h"
 
 /* Instead of t3_race_point.h: the test may run a function at a named point. */
 #define T3_RACE_POINT_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Port spaces: which ids may share a port, and the sockets in the host's TCP. */
-#include <kunit/test.h>
-#include <linux/module.h>
 #include <net/inet_hashtables.h>
+
+#include "../suite.h"
 
 #include "address.c"
 
@@ -93,12 +93,7 @@ static const struct pair pairs[] = {
 	{ "only the second reuses", LOCAL, LOCAL, false, true, -EADDRINUSE },
 };
 
-static void pair_name(const struct pair *pair, char *name)
-{
-	strscpy(name, pair->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(pair, pairs, pair_name);
+NAMED_PARAM(pair, pairs);
 
 static void two_ids_of_one_port(struct kunit *test)
 {
@@ -387,12 +382,7 @@ static const struct privilege privileges[] = {
 	{ "a user there", true, false, false, true, 22, false },
 };
 
-static void privilege_name(const struct privilege *privilege, char *name)
-{
-	strscpy(name, privilege->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(privilege, privileges, privilege_name);
+NAMED_PARAM(privilege, privileges);
 
 /* In its own namespace a user has all capabilities, and no privileged ports if it wants. */
 static void a_privileged_port(struct kunit *test)
@@ -447,14 +437,4 @@ static int port_suite_init(struct kunit_suite *suite)
 	return 0;
 }
 
-static struct kunit_suite port_suite = {
-	.name = "t3_rdma_cm_port",
-	.suite_init = port_suite_init,
-	.init = port_init,
-	.test_cases = port_cases,
-};
-
-kunit_test_suites(&port_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: port");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_rdma_cm_port", port_cases, .suite_init = port_suite_init, .init = port_init);

@@ -604,14 +604,4 @@ static struct kunit_case ucm_event_cases[] = {
 	{}
 };
 
-static struct kunit_suite ucm_event_suite = {
-	.name = "t3_rdma_cm_ucm_event",
-	.init = open_files,
-	.exit = close_files,
-	.test_cases = ucm_event_cases,
-};
-
-kunit_test_suites(&ucm_event_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: ucm_event");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_rdma_cm_ucm_event", ucm_event_cases, .init = open_files, .exit = close_files);

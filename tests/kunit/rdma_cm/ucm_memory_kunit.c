@@ -464,14 +464,4 @@ static struct kunit_case ucm_memory_cases[] = {
 	{}
 };
 
-static struct kunit_suite ucm_memory_suite = {
-	.name = "t3_rdma_cm_ucm_memory",
-	.init = open_files,
-	.exit = close_files,
-	.test_cases = ucm_memory_cases,
-};
-
-kunit_test_suites(&ucm_memory_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: ucm_memory");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_rdma_cm_ucm_memory", ucm_memory_cases, .init = open_files, .exit = close_files);

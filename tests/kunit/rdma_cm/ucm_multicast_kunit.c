@@ -229,14 +229,5 @@ static struct kunit_case ucm_multicast_cases[] = {
 	{}
 };
 
-static struct kunit_suite ucm_multicast_suite = {
-	.name = "t3_rdma_cm_ucm_multicast",
-	.init = open_files,
-	.exit = close_files,
-	.test_cases = ucm_multicast_cases,
-};
-
-kunit_test_suites(&ucm_multicast_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: ucm_multicast");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_rdma_cm_ucm_multicast", ucm_multicast_cases, .init = open_files,
+	   .exit = close_files);

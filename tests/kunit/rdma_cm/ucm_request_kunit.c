@@ -333,14 +333,4 @@ static struct kunit_case ucm_request_cases[] = {
 	{}
 };
 
-static struct kunit_suite ucm_request_suite = {
-	.name = "t3_rdma_cm_ucm_request",
-	.init = open_files,
-	.exit = close_files,
-	.test_cases = ucm_request_cases,
-};
-
-kunit_test_suites(&ucm_request_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_rdma_cm: ucm_request");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_rdma_cm_ucm_request", ucm_request_cases, .init = open_files, .exit = close_files);

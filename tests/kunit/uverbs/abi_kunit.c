@@ -40,12 +40,7 @@ static const struct write_case {
 	  4 * ALLOC_PD_WORDS, -EOPNOTSUPP },
 };
 
-static void write_name(const struct write_case *c, char *name)
-{
-	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(write, write_cases, write_name);
+NAMED_PARAM(write, write_cases);
 
 static void write_header(struct kunit *test)
 {
@@ -166,12 +161,7 @@ static const struct extended_case {
 	  .result = -EINVAL },
 };
 
-static void extended_name(const struct extended_case *c, char *name)
-{
-	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(extended, extended_cases, extended_name);
+NAMED_PARAM(extended, extended_cases);
 
 static void write_ex_header(struct kunit *test)
 {
@@ -245,12 +235,7 @@ static const struct ioctl_case {
 	{ "unsupported", 0, UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, .result = -EOPNOTSUPP },
 };
 
-static void ioctl_name(const struct ioctl_case *c, char *name)
-{
-	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(ioctl, ioctl_cases, ioctl_name);
+NAMED_PARAM(ioctl, ioctl_cases);
 
 static void query_port(struct user_ioctl *io, u16 space)
 {
@@ -303,12 +288,7 @@ static const struct attr_case {
 	{ "unwritable response", 1, -1, -1, -1, -1, 1, -EFAULT },
 };
 
-static void attr_name(const struct attr_case *c, char *name)
-{
-	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(attr, attr_cases, attr_name);
+NAMED_PARAM(attr, attr_cases);
 
 static void ioctl_attributes(struct kunit *test)
 {
@@ -563,7 +543,4 @@ static struct kunit_suite beside_suite = {
 	.test_cases = beside_cases,
 };
 
-kunit_test_suites(&abi_suite, &beside_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_uverbs: abi");
-MODULE_LICENSE("GPL");
+TEST_MODULE("t3_uverbs_abi", &abi_suite, &beside_suite);

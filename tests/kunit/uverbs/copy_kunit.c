@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* t3_copy_in() and t3_copy_out(): each length, and the hooks of debugging kernels. */
-#include <kunit/test.h>
 #include <linux/kthread.h>
 #include <linux/mman.h>
-#include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/uaccess.h>
 
+#include "../suite.h"
 #include "../user_memory.h"
 
 /* The arguments of the hooks of a debugging kernel. */
@@ -163,16 +162,5 @@ static struct kunit_case copy_cases[] = {
 	{}
 };
 
-static struct kunit_suite copy_suite = {
-	.name = "t3_uverbs_copy",
-	.suite_init = copy_suite_init,
-	.suite_exit = copy_suite_exit,
-	.init = copy_init,
-	.exit = copy_exit,
-	.test_cases = copy_cases,
-};
-
-kunit_test_suites(&copy_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_uverbs: copy");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_uverbs_copy", copy_cases, .suite_init = copy_suite_init,
+	   .suite_exit = copy_suite_exit, .init = copy_init, .exit = copy_exit);

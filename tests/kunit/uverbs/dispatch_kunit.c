@@ -928,16 +928,5 @@ static struct kunit_case dispatch_cases[] = {
 	{}
 };
 
-static struct kunit_suite dispatch_suite = {
-	.name = "t3_uverbs_dispatch",
-	.suite_init = user_suite_init,
-	.suite_exit = user_suite_exit,
-	.init = dispatch_init,
-	.exit = user_end,
-	.test_cases = dispatch_cases,
-};
-
-kunit_test_suites(&dispatch_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_uverbs: dispatch");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_uverbs_dispatch", dispatch_cases, .suite_init = user_suite_init,
+	   .suite_exit = user_suite_exit, .init = dispatch_init, .exit = user_end);

@@ -196,12 +196,7 @@ static const struct attempt attempts[] = {
 	{ "many attributes", 1, query_with_many_attributes, posted },
 };
 
-static void attempt_name(const struct attempt *attempt, char *name)
-{
-	strscpy(name, attempt->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(attempt, attempts, attempt_name);
+NAMED_PARAM(attempt, attempts);
 
 static int faults_init(struct kunit *test)
 {
@@ -465,7 +460,4 @@ static struct kunit_suite load_suite = {
 	.test_cases = load_cases,
 };
 
-kunit_test_suites(&faults_suite, &hold_suite, &load_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_uverbs: faults");
-MODULE_LICENSE("GPL");
+TEST_MODULE("t3_uverbs_faults", &faults_suite, &hold_suite, &load_suite);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Handles and objects without a device: creation, locking, destruction and teardown. */
-#include <kunit/test.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
+
+#include "../suite.h"
 
 /*
  * Counts the acquires and releases of usecnt. x86 has a strong memory order, so that no result of a
@@ -414,12 +414,7 @@ static const struct access_pair access_pairs[] = {
 	{ "destroyer beside writer", UV_WRITE, UV_DESTROY, -EBUSY },
 };
 
-static void pair_name(const struct access_pair *pair, char *name)
-{
-	strscpy(name, pair->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(access_pair, access_pairs, pair_name);
+NAMED_PARAM(access_pair, access_pairs);
 
 static void second_lock_of_an_object(struct kunit *test)
 {
@@ -592,14 +587,4 @@ static struct kunit_case objects_cases[] = {
 	{}
 };
 
-static struct kunit_suite objects_suite = {
-	.name = "t3_uverbs_objects",
-	.init = objects_init,
-	.exit = objects_exit,
-	.test_cases = objects_cases,
-};
-
-kunit_test_suites(&objects_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_uverbs: objects");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_uverbs_objects", objects_cases, .init = objects_init, .exit = objects_exit);

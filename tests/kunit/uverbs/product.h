@@ -9,7 +9,6 @@
 #include <linux/cgroup.h>
 #include <linux/file.h>
 #include <linux/idr.h>
-#include <linux/module.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 

@@ -698,12 +698,7 @@ static const struct absent_call absent_calls[] = {
 	{ "request", REQUEST }, { "attributes", ATTRIBUTES }, { "response", RESPONSE },
 };
 
-static void absent_call_name(const struct absent_call *call, char *name)
-{
-	strscpy(name, call->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(absent_call, absent_calls, absent_call_name);
+NAMED_PARAM(absent_call, absent_calls);
 
 /* Copies @header to the end of the page before USER_HOLE, and the rest to the absent page. */
 static void __user *put_call(const void *header, size_t header_size, const void *rest,
@@ -950,7 +945,4 @@ static struct kunit_suite no_disassociate_suite = {
 	.test_cases = no_disassociate_cases,
 };
 
-kunit_test_suites(&removal_suite, &no_disassociate_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_uverbs: removal");
-MODULE_LICENSE("GPL");
+TEST_MODULE("t3_uverbs_removal", &removal_suite, &no_disassociate_suite);

@@ -3,9 +3,6 @@
  * The table of commands: lookup of rows, the commands that a device supports, and the errors that
  * uv_row_check() finds.
  */
-#include <kunit/test.h>
-#include <linux/module.h>
-
 #include "product.h"
 
 static int table_suite_init(struct kunit_suite *suite)
@@ -326,13 +323,4 @@ static struct kunit_case table_cases[] = {
 	{}
 };
 
-static struct kunit_suite table_suite = {
-	.name = "t3_uverbs_table",
-	.suite_init = table_suite_init,
-	.test_cases = table_cases,
-};
-
-kunit_test_suites(&table_suite);
-
-MODULE_DESCRIPTION("KUnit tests of t3_uverbs: table");
-MODULE_LICENSE("GPL");
+TEST_SUITE("t3_uverbs_table", table_cases, .suite_init = table_suite_init);

@@ -7,7 +7,6 @@
 #ifndef T3_UVERBS_USER_H
 #define T3_UVERBS_USER_H
 
-#include <kunit/test.h>
 #include <linux/anon_inodes.h>
 #include <linux/fdtable.h>
 #include <linux/file.h>
