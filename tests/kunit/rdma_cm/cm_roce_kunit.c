@@ -22,7 +22,6 @@ static void a_request_has_the_addresses_of_annex_11(struct kunit *test)
 	};
 	struct rdma_ucm_ece ece = { .vendor_id = 3, .attr_mod = 4 };
 
-	roce_begin(test);
 	STEPS(S(READY));
 	KUNIT_EXPECT_EQ(test, t3_rdma_connect_ece(id, &with_data, &ece), 0);
 	KUNIT_EXPECT_EQ(test, fake_ib.service_id, service_of(RDMA_PS_TCP, 7000));
@@ -37,7 +36,6 @@ static void a_request_has_the_addresses_of_annex_11(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, id->route.num_pri_alt_paths, 1);
 	KUNIT_EXPECT_EQ(test, (int)id->route.path_rec->rec_type, (int)SA_PATH_REC_TYPE_ROCE_V2);
 	STEPS(S(DESTROY));
-	roce_end(test);
 }
 
 static void too_much_private_data(struct kunit *test)
@@ -47,19 +45,16 @@ static void too_much_private_data(struct kunit *test)
 		.private_data = data, .private_data_len = sizeof(data),
 	};
 
-	roce_begin(test);
 	STEPS(S(READY));
 	KUNIT_EXPECT_EQ(test, t3_rdma_connect(id, &with_data), -EINVAL);
 	KUNIT_EXPECT_EQ(test, fake_ib.ids, 0);
 	with_data.private_data_len--;
 	KUNIT_EXPECT_EQ(test, t3_rdma_connect(id, &with_data), 0);
 	STEPS(S(DESTROY));
-	roce_end(test);
 }
 
 static void connect_and_disconnect(struct kunit *test)
 {
-	roce_begin(test);
 	connected(test);
 	STEPS(S(DISCONNECT), S(GOT_NOTHING));
 	KUNIT_EXPECT_EQ(test, fake_ib.dreqs, 1u);
@@ -68,12 +63,10 @@ static void connect_and_disconnect(struct kunit *test)
 	fake_ib_event(IB_CM_TIMEWAIT_EXIT, 0);
 	expect_event(test, "timewait", 0, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
 	STEPS(S(DESTROY), S(GOT_NOTHING));
-	roce_end(test);
 }
 
 static void the_peer_disconnects(struct kunit *test)
 {
-	roce_begin(test);
 	connected(test);
 	fake_ib_event(IB_CM_DREQ_RECEIVED, 0);
 	STEPS(S(GOT_DISCONNECTED));
@@ -84,75 +77,61 @@ static void the_peer_disconnects(struct kunit *test)
 	STEPS(S(DISCONNECT));
 	KUNIT_EXPECT_EQ(test, fake_ib.dreps, 1u);
 	STEPS(S(DESTROY), S(GOT_NOTHING));
-	roce_end(test);
 }
 
 static void a_disconnect_without_an_answer(struct kunit *test)
 {
-	roce_begin(test);
 	connected(test);
 	STEPS(S(DISCONNECT));
 	fake_ib_event(IB_CM_DREQ_ERROR, 0);
 	STEPS(V(GOT_DISCONNECTED, -ETIMEDOUT), S(DESTROY));
-	roce_end(test);
 }
 
 static void a_disconnect_that_cannot_be_sent(struct kunit *test)
 {
-	roce_begin(test);
 	connected(test);
 	fake_ib.next_error = -ENOMEM;
 	STEPS(S(DISCONNECT), S(GOT_DISCONNECTED), S(DESTROY), S(GOT_NOTHING));
-	roce_end(test);
 }
 
 static void refused_with_a_reason(struct kunit *test)
 {
-	roce_begin(test);
 	STEPS(S(READY), S(CONNECT));
 	fake_ib_event(IB_CM_REJ_RECEIVED, IB_CM_REJ_INVALID_SERVICE_ID);
 	STEPS(V(GOT_REJECTED, IB_CM_REJ_INVALID_SERVICE_ID), V(DATA, IB_CM_REJ_PRIVATE_DATA_SIZE),
 	      V(CONNECT, -EINVAL), S(DISCONNECT), S(DESTROY), S(GOT_NOTHING));
-	roce_end(test);
 }
 
 static void no_reply(struct kunit *test)
 {
-	roce_begin(test);
 	STEPS(S(READY), S(CONNECT));
 	fake_ib_event(IB_CM_MRA_RECEIVED, 0);
 	STEPS(S(GOT_NOTHING));
 	fake_ib_event(IB_CM_REQ_ERROR, 0);
 	STEPS(V(GOT_UNREACHABLE, -ETIMEDOUT), S(DESTROY));
-	roce_end(test);
 }
 
 static void a_connect_that_fails_and_a_second_one(struct kunit *test)
 {
-	roce_begin(test);
 	STEPS(S(READY), V(NEXT_ERROR, 0));
 	fake_ib.next_error = -ENOMEM;
 	STEPS(V(CONNECT, -ENOMEM), S(GOT_NOTHING), S(CONNECT));
 	KUNIT_EXPECT_EQ(test, fake_ib.ids, 1);
 	STEPS(S(DESTROY));
-	roce_end(test);
 }
 
 static void a_response_is_rejected(struct kunit *test)
 {
-	roce_begin(test);
 	STEPS(S(READY), S(CONNECT));
 	fake_ib_event(IB_CM_REP_RECEIVED, 0);
 	STEPS(S(GOT_RESPONSE), S(REJECT), V(ESTABLISH, -EINVAL), S(GOT_NOTHING));
 	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
 	KUNIT_EXPECT_EQ(test, (int)fake_ib.data_len, 2);
 	STEPS(S(DESTROY));
-	roce_end(test);
 }
 
 static void an_establish_that_fails(struct kunit *test)
 {
-	roce_begin(test);
 	STEPS(S(READY), S(CONNECT));
 	fake_ib_event(IB_CM_REP_RECEIVED, 0);
 	STEPS(S(GOT_RESPONSE));
@@ -161,36 +140,30 @@ static void an_establish_that_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cm_state(to_cm_id(id)), CM_ST_CLOSED);
 	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
 	STEPS(S(DESTROY));
-	roce_end(test);
 }
 
 /* The peer gives up after its reply, and the REJ comes before the consumer establishes. */
 static void a_reject_after_the_response(struct kunit *test)
 {
-	roce_begin(test);
 	STEPS(S(READY), S(CONNECT));
 	fake_ib_event(IB_CM_REP_RECEIVED, 0);
 	STEPS(S(GOT_RESPONSE));
 	fake_ib_event(IB_CM_REJ_RECEIVED, IB_CM_REJ_CONSUMER_DEFINED);
 	STEPS(V(GOT_REJECTED, IB_CM_REJ_CONSUMER_DEFINED), V(ESTABLISH, -EINVAL), S(DESTROY));
-	roce_end(test);
 }
 
 static void a_disconnect_while_connecting(struct kunit *test)
 {
-	roce_begin(test);
 	STEPS(S(READY), S(CONNECT), S(DISCONNECT), S(GOT_NOTHING));
 	fake_ib_event(IB_CM_REP_RECEIVED, 0);
 	STEPS(S(GOT_ESTABLISHED), S(GOT_DISCONNECTED));
 	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
 	STEPS(S(DESTROY));
-	roce_end(test);
 }
 
 /* An id with a QP of t3_rdma_create_qp(): the manager moves it, and sends the RTU. */
 static void the_qp_of_a_module(struct kunit *test)
 {
-	roce_begin(test);
 	STEPS(S(READY));
 	id->qp = &fake.qp;
 	STEPS(S(CONNECT));
@@ -206,12 +179,10 @@ static void the_qp_of_a_module(struct kunit *test)
 	STEPS(S(GOT_DISCONNECTED));
 	id->qp = NULL;
 	STEPS(S(DESTROY));
-	roce_end(test);
 }
 
 static void the_qp_of_a_module_cannot_be_moved(struct kunit *test)
 {
-	roce_begin(test);
 	STEPS(S(READY));
 	id->qp = &fake.qp;
 	STEPS(S(CONNECT));
@@ -222,13 +193,11 @@ static void the_qp_of_a_module_cannot_be_moved(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_ib.qp_states[IB_QPS_ERR], 1);
 	id->qp = NULL;
 	STEPS(S(DESTROY));
-	roce_end(test);
 }
 
 /* The QP of a module is in ERR after a reject of the peer, and after an accept that fails. */
 static void the_qp_of_a_module_is_stopped(struct kunit *test)
 {
-	roce_begin(test);
 	STEPS(S(READY));
 	id->qp = &fake.qp;
 	STEPS(S(CONNECT));
@@ -237,8 +206,8 @@ static void the_qp_of_a_module_is_stopped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_ib.qp_states[IB_QPS_ERR], 1);
 	id->qp = NULL;
 	STEPS(S(DESTROY));
-	roce_end(test);
 
+	roce_again(test);
 	requested(test);
 	id->qp = &fake.qp;
 	fake_ib.next_error = -ENOMEM;
@@ -246,7 +215,6 @@ static void the_qp_of_a_module_is_stopped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_ib.qp_states[IB_QPS_ERR], 1);
 	id->qp = NULL;
 	STEPS(S(DESTROY));
-	roce_end(test);
 }
 
 static void the_ack_timeout(struct kunit *test)
@@ -254,39 +222,33 @@ static void the_ack_timeout(struct kunit *test)
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTS };
 	int mask;
 
-	roce_begin(test);
 	KUNIT_EXPECT_EQ(test, t3_rdma_set_ack_timeout(id, 12), 0);
 	STEPS(S(READY), S(CONNECT));
 	KUNIT_EXPECT_EQ(test, (int)id->route.path_rec->packet_life_time, 11);
 	KUNIT_EXPECT_EQ(test, t3_rdma_init_qp_attr(id, &attr, &mask), 0);
 	KUNIT_EXPECT_EQ(test, (int)attr.timeout, 12);
 	STEPS(S(DESTROY));
-	roce_end(test);
 }
 
 /* The address was taken off the interface. */
 static void an_address_without_a_gid(struct kunit *test)
 {
-	roce_begin(test);
 	fake_ib.no_gid = true;
 	STEPS(V(BIND, -ENODEV));
 	fake_ib.no_gid = false;
 	STEPS(S(BIND), S(DESTROY));
-	roce_end(test);
 }
 
 static void routes_that_cannot_be_resolved(struct kunit *test)
 {
 	int index;
 
-	roce_begin(test);
 	STEPS(S(BIND), S(RESOLVE), V(LOOKUP_DONE, 0), S(GOT_ADDR));
 	index = id->route.addr.dev_addr.bound_dev_if;
 	id->route.addr.dev_addr.bound_dev_if = 99999;
 	STEPS(V(ROUTE, -ENODEV), S(GOT_NOTHING));
 	id->route.addr.dev_addr.bound_dev_if = index;
 	STEPS(S(ROUTE), S(GOT_ROUTE), S(DESTROY));
-	roce_end(test);
 }
 
 /*
@@ -300,7 +262,6 @@ static void the_flow_label_of_a_route(struct kunit *test)
 	int port;
 
 	for (port = 4000; port < 4002; port++) {
-		roce_begin(test);
 		STEPS(S(BIND), S(RESOLVE), V(LOOKUP_DONE, 0), S(GOT_ADDR));
 		cm_addr_set_port(cm_src(to_cm_id(id)), port);
 		STEPS(S(ROUTE), S(GOT_ROUTE));
@@ -309,9 +270,8 @@ static void the_flow_label_of_a_route(struct kunit *test)
 		KUNIT_EXPECT_NE(test, label, last);
 		last = label;
 		STEPS(S(DESTROY));
-		roce_end(test);
+		roce_again(test);
 	}
-	roce_begin(test);
 	STEPS(S(BIND), S(RESOLVE), V(LOOKUP_DONE, 0), S(GOT_ADDR));
 	src = (struct sockaddr_in6 *)cm_src(to_cm_id(id));
 	src->sin6_family = AF_INET6;
@@ -319,14 +279,12 @@ static void the_flow_label_of_a_route(struct kunit *test)
 	STEPS(S(ROUTE), S(GOT_ROUTE));
 	KUNIT_EXPECT_EQ(test, be32_to_cpu(id->route.path_rec->flow_label), 0x34567u);
 	STEPS(S(DESTROY));
-	roce_end(test);
 }
 
 /* --- the passive end -------------------------------------------------------------- */
 
 static void accept_and_disconnect(struct kunit *test)
 {
-	roce_begin(test);
 	listening(test);
 	KUNIT_ASSERT_EQ(test, req(), 0);
 	KUNIT_EXPECT_EQ(test, fake_ib.mras, 1u);
@@ -341,7 +299,6 @@ static void accept_and_disconnect(struct kunit *test)
 	STEPS(S(GOT_ESTABLISHED), S(DISCONNECT));
 	fake_ib_event(IB_CM_DREP_RECEIVED, 0);
 	STEPS(S(GOT_DISCONNECTED), S(DESTROY));
-	roce_end(test);
 }
 
 /* Data comes before the RTU, and the consumer reports it. */
@@ -355,7 +312,6 @@ static void data_before_the_rtu(struct kunit *test)
 	fake_ib_event(IB_CM_USER_ESTABLISHED, 0);
 	STEPS(S(GOT_ESTABLISHED), S(DESTROY));
 	KUNIT_EXPECT_EQ(test, fake_ib.dreqs, 1u);
-	roce_end(test);
 }
 
 static void an_accept_without_an_rtu(struct kunit *test)
@@ -364,7 +320,6 @@ static void an_accept_without_an_rtu(struct kunit *test)
 	STEPS(S(ACCEPT));
 	fake_ib_event(IB_CM_REP_ERROR, 0);
 	STEPS(V(GOT_UNREACHABLE, -ETIMEDOUT), S(DESTROY));
-	roce_end(test);
 }
 
 static void an_accept_is_rejected_by_the_peer(struct kunit *test)
@@ -373,7 +328,6 @@ static void an_accept_is_rejected_by_the_peer(struct kunit *test)
 	STEPS(S(ACCEPT));
 	fake_ib_event(IB_CM_REJ_RECEIVED, IB_CM_REJ_CONSUMER_DEFINED);
 	STEPS(V(GOT_REJECTED, IB_CM_REJ_CONSUMER_DEFINED), S(DESTROY));
-	roce_end(test);
 }
 
 static void an_accept_that_fails(struct kunit *test)
@@ -383,7 +337,6 @@ static void an_accept_that_fails(struct kunit *test)
 	STEPS(V(ACCEPT, -ENOMEM), S(GOT_NOTHING));
 	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
 	STEPS(S(DESTROY));
-	roce_end(test);
 }
 
 static void a_reject_has_the_reason(struct kunit *test)
@@ -394,7 +347,6 @@ static void a_reject_has_the_reason(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_ib.rej_reason, (int)IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED);
 	STEPS(S(DESTROY));
 	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
-	roce_end(test);
 }
 
 static void a_request_that_is_destroyed_is_rejected(struct kunit *test)
@@ -403,12 +355,10 @@ static void a_request_that_is_destroyed_is_rejected(struct kunit *test)
 	STEPS(S(DESTROY));
 	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
 	KUNIT_EXPECT_EQ(test, fake_ib.rej_reason, (int)IB_CM_REJ_CONSUMER_DEFINED);
-	roce_end(test);
 }
 
 static void requests_that_are_refused(struct kunit *test)
 {
-	roce_begin(test);
 	listening(test);
 	/* Another address, another port, no address, datagrams. */
 	peer_header(0x0a000003);
@@ -433,7 +383,6 @@ static void requests_that_are_refused(struct kunit *test)
 	flush_events();
 	expect_event(test, "request", 1, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	expect_event(test, "request", 2, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
-	roce_end(test);
 }
 
 /* Two ids with different addresses share the ib_cm_id of their port. */
@@ -442,7 +391,6 @@ static void two_listeners_on_one_port(struct kunit *test)
 	struct sockaddr_storage there = fake_address(0x0a000005, 7000);
 	struct rdma_cm_id *other;
 
-	roce_begin(test);
 	listening(test);
 	other = make_id();
 	KUNIT_ASSERT_NOT_NULL(test, other);
@@ -463,17 +411,14 @@ static void two_listeners_on_one_port(struct kunit *test)
 	destroy(&got.request);
 	t3_rdma_destroy_id(other);
 	KUNIT_EXPECT_EQ(test, fake_ib.listener_users, 1);
-	roce_end(test);
 }
 
 static void a_listen_that_fails(struct kunit *test)
 {
-	roce_begin(test);
 	fake_ib.listen_error = -EBUSY;
 	STEPS(S(BIND), V(LISTEN, -EBUSY));
 	fake_ib.listen_error = 0;
 	STEPS(S(LISTEN));
-	roce_end(test);
 }
 
 /* The listener ends while a request is in its callback, which has found it. */
@@ -488,7 +433,6 @@ static void destroy_the_listener(void)
 
 static void a_listener_ends_during_a_request(struct kunit *test)
 {
-	roce_begin(test);
 	listening(test);
 	/* Another id shares the ib_cm_id, so that its destroy does not wait. */
 	fake_ib.listener_users++;
@@ -500,12 +444,10 @@ static void a_listener_ends_during_a_request(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, got.written, 0u);
 	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
 	fake_ib_destroy(fake_ib.listener);
-	roce_end(test);
 }
 
 static void the_device_of_a_queued_request_is_removed(struct kunit *test)
 {
-	roce_begin(test);
 	listening(test);
 	t3_rdma_lock_handler(id);
 	handler_locked = true;
@@ -519,7 +461,6 @@ static void the_device_of_a_queued_request_is_removed(struct kunit *test)
 	handler_locked = false;
 	flush_workqueue(cm_wq);
 	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
-	roce_end(test);
 }
 
 /* --- ADDR_CHANGE ---------------------------------------------------------------------- */
@@ -539,6 +480,7 @@ static void the_link_address_changes(struct kunit *test)
 {
 	int roce;
 
+	roce_end(test);
 	for (roce = 0; roce < 2; roce++) {
 		fake_roce = roce;
 		begin(test, IN_PROCESS);
@@ -558,7 +500,7 @@ static void the_link_address_changes(struct kunit *test)
 		change_link_address(NETDEV_CHANGEADDR);
 		end(test);
 	}
-	fake_roce = false;
+	roce_begin(test);
 }
 
 static struct work_struct query;
@@ -581,7 +523,6 @@ static void query_during_lookup(void)
 /* A lookup has given the id its device, and not yet what belongs to it. */
 static void attributes_while_a_lookup_ends(struct kunit *test)
 {
-	roce_begin(test);
 	query_result = 1;
 	INIT_WORK(&query, query_attributes);
 	KUNIT_EXPECT_EQ(test, call(RESOLVE), 0);
@@ -592,7 +533,6 @@ static void attributes_while_a_lookup_ends(struct kunit *test)
 	flush_work(&query);
 	KUNIT_EXPECT_NULL(test, fake.point);
 	KUNIT_EXPECT_EQ(test, query_result, 0);
-	roce_end(test);
 }
 
 /* --- one allocation fails -------------------------------------------------------------- */
@@ -601,7 +541,6 @@ static void connect_without_memory(struct kunit *test)
 {
 	int ret;
 
-	roce_begin(test);
 	allocations_fail();
 	ret = call(BIND);
 	if (!ret)
@@ -620,7 +559,7 @@ static void connect_without_memory(struct kunit *test)
 	allocations_work();
 	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
 	KUNIT_EXPECT_EQ(test, got.established, failing.where ? 0u : 1u);
-	roce_end(test);
+	roce_again(test);
 }
 
 static void a_connect_without_memory(struct kunit *test)
@@ -633,14 +572,13 @@ static void listen_without_memory(struct kunit *test)
 {
 	int ret;
 
-	roce_begin(test);
 	allocations_fail();
 	ret = call(BIND);
 	if (!ret)
 		ret = call(LISTEN);
 	allocations_work();
 	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
-	roce_end(test);
+	roce_again(test);
 }
 
 static void a_listen_without_memory(struct kunit *test)
@@ -653,7 +591,6 @@ static void request_without_memory(struct kunit *test)
 {
 	int ret;
 
-	roce_begin(test);
 	listening(test);
 	ret = req();
 	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
@@ -661,7 +598,7 @@ static void request_without_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, got.written, failing.where ? 0u : 1u);
 	/* The backlog has all its places. */
 	KUNIT_EXPECT_EQ(test, atomic_read(&to_cm_id(id)->backlog_left), 2);
-	roce_end(test);
+	roce_again(test);
 }
 
 static void a_request_without_memory(struct kunit *test)
@@ -676,7 +613,6 @@ static void removal_in_each_state(struct kunit *test)
 	unsigned int at;
 
 	for (at = 0; at < 4; at++) {
-		roce_begin(test);
 		STEPS(S(READY));
 		if (at > 0)
 			STEPS(S(CONNECT));
@@ -687,7 +623,7 @@ static void removal_in_each_state(struct kunit *test)
 		if (at > 2)
 			STEPS(S(ESTABLISH));
 		STEPS(S(REMOVE), S(GOT_REMOVAL), S(DESTROY), S(GOT_NOTHING));
-		roce_end(test);
+		roce_again(test);
 	}
 }
 
@@ -732,7 +668,6 @@ static void the_identity_of_a_peer(struct kunit *test)
 	struct in6_addr *src = &sent.header.src;
 	int accepted = identity->ipv6 ? -EINVAL : 0;	/* no listener for IPv6 */
 
-	roce_begin(test);
 	listening(test);
 	fake_ib.route_elsewhere = identity->route_elsewhere;
 	fake_ib.route_type = identity->route_type;
@@ -745,7 +680,6 @@ static void the_identity_of_a_peer(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, ib_request(IB_CM_REQ_RECEIVED, RDMA_PS_TCP, 7000),
 			identity->refused ? -EHOSTUNREACH : accepted);
-	roce_end(test);
 }
 
 /* --- a wildcard listener on both kinds of devices ---------------------------------------- */
@@ -758,7 +692,6 @@ static void one_listener_on_both_kinds_of_devices(struct kunit *test)
 
 	iwarp_port[1].immutable.core_cap_flags = RDMA_CORE_CAP_PROT_IWARP | RDMA_CORE_CAP_IW_CM;
 	RCU_INIT_POINTER(iwarp_port[1].netdev, init_net.loopback_dev);
-	roce_begin(test);
 	KUNIT_ASSERT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
 	STEPS(S(LISTEN));
 	KUNIT_EXPECT_EQ(test, fake_ib.listener_users, 1);
@@ -775,7 +708,6 @@ static void one_listener_on_both_kinds_of_devices(struct kunit *test)
 	destroy(&listener);
 	KUNIT_EXPECT_NULL(test, fake.other_listener);
 	KUNIT_EXPECT_EQ(test, fake_ib.listener_users, 0);
-	roce_end(test);
 }
 
 /* A device with an InfiniBand port is left alone. */
@@ -785,14 +717,12 @@ static void infiniband_is_left_alone(struct kunit *test)
 
 	ports[1].immutable.core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
 	ports[2].immutable.core_cap_flags = RDMA_CORE_PORT_IBA_IB;
-	roce_begin(test);
 	fake.other.port_data = ports;
 	fake.other.phys_port_cnt = 1;
 	KUNIT_EXPECT_TRUE(test, cm_roce_serves(&fake.other));
 	fake.other.phys_port_cnt = 2;
 	KUNIT_EXPECT_FALSE(test, cm_roce_serves(&fake.other));
 	KUNIT_EXPECT_EQ(test, cm_add_one(&fake.other), -EOPNOTSUPP);
-	roce_end(test);
 }
 
 static struct kunit_case roce_cases[] = {
@@ -840,4 +770,4 @@ static struct kunit_case roce_cases[] = {
 	{}
 };
 
-TEST_SUITE("t3_rdma_cm_roce", roce_cases, .init = conversation_init, .exit = conversation_exit);
+TEST_SUITE("t3_rdma_cm_roce", roce_cases, .init = roce_init, .exit = roce_exit);

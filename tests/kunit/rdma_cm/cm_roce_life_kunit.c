@@ -232,6 +232,7 @@ static void the_destroy_of_a_listener_waits_for_a_request(struct kunit *test)
 
 static void notified(struct kunit *test)
 {
+	roce_begin(test);
 	requested(test);
 	STEPS(S(ACCEPT));
 	KUNIT_EXPECT_EQ(test, t3_rdma_notify(id, IB_EVENT_COMM_EST), 0);

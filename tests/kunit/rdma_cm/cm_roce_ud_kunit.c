@@ -8,7 +8,6 @@
 
 static void datagrams_active(struct kunit *test)
 {
-	roce_begin(test);
 	use_id(test, RDMA_PS_UDP, IB_QPT_UD);
 	STEPS(S(READY), S(CONNECT));
 	KUNIT_EXPECT_EQ(test, fake_ib.sidr_reqs, 1u);
@@ -18,44 +17,36 @@ static void datagrams_active(struct kunit *test)
 	STEPS(S(GOT_ESTABLISHED), V(DISCONNECT, -EINVAL), S(GOT_NOTHING));
 	KUNIT_EXPECT_EQ(test, fake_ib.ah_refs, 1);
 	STEPS(S(DESTROY));
-	roce_end(test);
 }
 
 static void datagrams_are_refused(struct kunit *test)
 {
-	roce_begin(test);
 	use_id(test, RDMA_PS_UDP, IB_QPT_UD);
 	STEPS(S(READY), S(CONNECT));
 	fake_ib_event(IB_CM_SIDR_REP_RECEIVED, IB_SIDR_REJECT);
 	STEPS(V(GOT_UNREACHABLE, IB_SIDR_REJECT), S(DESTROY));
-	roce_end(test);
 }
 
 static void datagrams_with_another_q_key(struct kunit *test)
 {
-	roce_begin(test);
 	use_id(test, RDMA_PS_UDP, IB_QPT_UD);
 	/* READY queries the attributes of a QP, which fixes the Q_Key. */
 	STEPS(S(READY), S(CONNECT));
 	fake_ib.qkey = 0x1111;
 	fake_ib_event(IB_CM_SIDR_REP_RECEIVED, 0);
 	STEPS(V(GOT_ERROR, -EINVAL), S(DESTROY));
-	roce_end(test);
 }
 
 static void datagrams_without_a_reply(struct kunit *test)
 {
-	roce_begin(test);
 	use_id(test, RDMA_PS_UDP, IB_QPT_UD);
 	STEPS(S(READY), S(CONNECT));
 	fake_ib_event(IB_CM_SIDR_REQ_ERROR, 0);
 	STEPS(V(GOT_UNREACHABLE, -ETIMEDOUT), S(DESTROY));
-	roce_end(test);
 }
 
 static void datagrams_passive(struct kunit *test)
 {
-	roce_begin(test);
 	use_id(test, RDMA_PS_UDP, IB_QPT_UD);
 	STEPS(S(BIND), S(LISTEN));
 	peer_header(FAKE_LOCAL);
@@ -67,12 +58,10 @@ static void datagrams_passive(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_ib.sidr_status, (int)IB_SIDR_SUCCESS);
 	KUNIT_EXPECT_EQ(test, fake_ib.qkey, (u32)RDMA_UDP_QKEY);
 	STEPS(V(DISCONNECT, -EINVAL), S(DESTROY));
-	roce_end(test);
 }
 
 static void a_datagram_request_is_rejected(struct kunit *test)
 {
-	roce_begin(test);
 	use_id(test, RDMA_PS_UDP, IB_QPT_UD);
 	STEPS(S(BIND), S(LISTEN));
 	peer_header(FAKE_LOCAL);
@@ -81,7 +70,6 @@ static void a_datagram_request_is_rejected(struct kunit *test)
 	STEPS(S(REJECT));
 	KUNIT_EXPECT_EQ(test, fake_ib.sidr_status, (int)IB_SIDR_REJECT);
 	STEPS(S(DESTROY));
-	roce_end(test);
 }
 
 /* iWARP has no datagrams. */
@@ -89,6 +77,7 @@ static void datagrams_over_iwarp(struct kunit *test)
 {
 	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
 
+	roce_end(test);
 	begin(test, IN_PROCESS);
 	use_id(test, RDMA_PS_UDP, IB_QPT_UD);
 	STEPS(S(READY), V(CONNECT, -EINVAL), S(GOT_NOTHING), S(DESTROY));
@@ -99,6 +88,7 @@ static void datagrams_over_iwarp(struct kunit *test)
 	STEPS(S(LISTEN));
 	KUNIT_EXPECT_NULL(test, fake.listener);
 	end(test);
+	roce_begin(test);
 }
 
 /* --- multicast ---------------------------------------------------------------------- */
@@ -107,7 +97,6 @@ enum { GROUP = 0xe1010101 };	/* 225.1.1.1 */
 
 static void may_join(struct kunit *test)
 {
-	roce_begin(test);
 	use_id(test, RDMA_PS_UDP, IB_QPT_UD);
 	STEPS(S(BIND));
 }
@@ -142,7 +131,6 @@ static void join_and_leave(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_ib.ah_refs, 0);
 	leave(GROUP);
 	STEPS(S(GOT_NOTHING), S(DESTROY));
-	roce_end(test);
 }
 
 static void a_sender_does_not_join_on_the_interface(struct kunit *test)
@@ -152,7 +140,6 @@ static void a_sender_does_not_join_on_the_interface(struct kunit *test)
 	expect_event(test, "join", 0, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
 	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 0);
 	STEPS(S(DESTROY));
-	roce_end(test);
 }
 
 static void joins_that_fail(struct kunit *test)
@@ -177,16 +164,17 @@ static void joins_that_fail(struct kunit *test)
 	use_id(test, RDMA_PS_TCP, IB_QPT_RC);
 	listener = NULL;
 	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), NULL), -EINVAL);
-	roce_end(test);
 }
 
 static void joins_over_iwarp(struct kunit *test)
 {
+	roce_end(test);
 	begin(test, IN_PROCESS);
 	use_id(test, RDMA_PS_UDP, IB_QPT_UD);
 	STEPS(S(BIND));
 	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), NULL), -ENOSYS);
 	end(test);
+	roce_begin(test);
 }
 
 /* C1: the event of a group that is left is not reported, neither from the queue nor deferred. */
@@ -200,7 +188,6 @@ static void a_leave_cancels_the_event(struct kunit *test)
 	run_worker();
 	expect_event(test, "join", 0, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
 	STEPS(S(GOT_NOTHING), S(DESTROY));
-	roce_end(test);
 }
 
 static void a_destroy_leaves_all_groups(struct kunit *test)
@@ -215,7 +202,6 @@ static void a_destroy_leaves_all_groups(struct kunit *test)
 	run_worker();
 	flush_workqueue(cm_wq);
 	KUNIT_EXPECT_EQ(test, got.written, 0u);
-	roce_end(test);
 }
 
 static void join_without_memory(struct kunit *test)
@@ -228,7 +214,7 @@ static void join_without_memory(struct kunit *test)
 	allocations_work();
 	KUNIT_EXPECT_EQ_MSG(test, ret, failing.where ? -ENOMEM : 0, "%s", alloc_that_failed());
 	KUNIT_EXPECT_EQ(test, fake_ib.igmp, failing.where ? 0 : 1);
-	roce_end(test);
+	roce_again(test);
 }
 
 static void a_join_without_memory(struct kunit *test)
@@ -255,5 +241,5 @@ static struct kunit_case roce_ud_cases[] = {
 	{}
 };
 
-TEST_SUITE("t3_rdma_cm_roce_ud", roce_ud_cases, .init = conversation_init,
-	   .exit = conversation_exit);
+TEST_SUITE("t3_rdma_cm_roce_ud", roce_ud_cases, .init = roce_init,
+	   .exit = roce_exit);

@@ -32,6 +32,28 @@ static void __maybe_unused roce_end(struct kunit *test)
 	fake_roce = false;
 }
 
+/* For suites that begin and end with their tests. */
+static int __maybe_unused roce_init(struct kunit *test)
+{
+	int ret = conversation_init(test);
+
+	if (!ret)
+		roce_begin(test);
+	return ret;
+}
+
+static void __maybe_unused roce_exit(struct kunit *test)
+{
+	roce_end(test);
+	conversation_exit(test);
+}
+
+static void __maybe_unused roce_again(struct kunit *test)
+{
+	roce_end(test);
+	roce_begin(test);
+}
+
 /* Instead of the id of begin(). */
 static void __maybe_unused use_id(struct kunit *test, enum rdma_ucm_port_space ps,
 				  enum ib_qp_type type)
@@ -128,7 +150,6 @@ static void __maybe_unused listening(struct kunit *test)
 /* A connection whose request has been delivered: id is that of the request. */
 static void __maybe_unused requested(struct kunit *test)
 {
-	roce_begin(test);
 	listening(test);
 	KUNIT_ASSERT_EQ(test, req(), 0);
 	take_request(test);
