@@ -228,6 +228,12 @@ static void expect_closed(struct kunit *test, struct t3_ep *ep)
 	t3_ep_put(ep);
 }
 
+static void end(struct kunit *test, struct t3_ep *ep)
+{
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	expect_closed(test, ep);
+}
+
 /* --- tests ---------------------------------------------------------------------- */
 
 static void state_name(const enum ep_state *state, char *name)
@@ -288,8 +294,7 @@ static void conn_exist_repeats_the_open(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t3_ep_fsm_apply(ep, EP_EV_TIMEOUT, 0), 0);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CONNECTING);
 	KUNIT_EXPECT_EQ(test, seen.sent_open, 1);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_closed(test, ep);
+	end(test, ep);
 }
 
 /* The card has replied to the first open, and no other message is pending. */
@@ -331,8 +336,7 @@ static void stopped_timer_is_ignored(struct kunit *test)
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_FPDU);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_CM_BAD_EVENT]), 0);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_closed(test, ep);
+	end(test, ep);
 }
 
 static const enum ep_state close_states[] = {
@@ -364,8 +368,7 @@ static void destroyed_qp_shortens_the_close(struct kunit *test)
 	/* Nor does the next state of the close. */
 	t3_ep_fsm_apply(ep, ep->state == EP_CLOSING ? EP_EV_CLOSE_RPL : EP_EV_PEER_CLOSE, 0);
 	KUNIT_EXPECT_FALSE(test, time_after(ep->deadline, jiffies + T3_EP_LINGER));
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_closed(test, ep);
+	end(test, ep);
 }
 
 /*
@@ -405,8 +408,7 @@ static void destroyed_qp_does_not_shorten_an_abort(struct kunit *test)
 	t3_ep_linger(ep);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->deadline, deadline);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_closed(test, ep);
+	end(test, ep);
 }
 
 static void refused_event_changes_nothing(struct kunit *test)
@@ -418,8 +420,7 @@ static void refused_event_changes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_CM_BAD_EVENT]), 1);
 	KUNIT_EXPECT_EQ(test, ep->log.nentries, 1);
 	KUNIT_EXPECT_TRUE(test, ep->log.entries[0].refused);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_closed(test, ep);
+	end(test, ep);
 }
 
 /* Also when the first one is done: a call uses up the consumer's reference. */
@@ -433,8 +434,7 @@ static void one_call_in_a_life(struct kunit *test)
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.calls, 1);
 	KUNIT_EXPECT_FALSE(test, t3_ep_claim_call(ep));
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_closed(test, ep);
+	end(test, ep);
 }
 
 /* The end of the device may overtake the call. Its cm_id and QP have references to put. */
@@ -549,8 +549,7 @@ static void context_is_ordered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.messages, sent);
 	KUNIT_EXPECT_EQ(test, seen.sent_close, 1);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSING);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_closed(test, ep);
+	end(test, ep);
 }
 
 static struct sk_buff *new_message(struct kunit *test)
@@ -584,8 +583,7 @@ static void request_of_a_call_is_left_to_the_running_context(struct kunit *test)
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.calls, 1);
 	KUNIT_EXPECT_EQ(test, seen.messages, 1);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_closed(test, ep);
+	end(test, ep);
 }
 
 /* Also what others have left in the queue before, in order: requests before messages. */
@@ -625,8 +623,7 @@ static void message_in_softirq_is_handled_before_the_return(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.messages, 2);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.calls, 1);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_closed(test, ep);
+	end(test, ep);
 }
 
 /* It would overtake what the queue has, and be a second runner. */
@@ -645,8 +642,7 @@ static void message_in_softirq_keeps_the_order(struct kunit *test)
 	complete(&message_released);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.messages, 4);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_closed(test, ep);
+	end(test, ep);
 }
 
 struct interrupted {
@@ -678,8 +674,7 @@ static void softirq_in_a_worker_sends_nothing(struct kunit *test)
 	destroy_work_on_stack(&worker.work);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.messages, 1);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_closed(test, ep);
+	end(test, ep);
 }
 
 /* A message that changes nothing in EP_CLOSING waits for the next one. */
@@ -697,8 +692,7 @@ static void message_waits_only_in_its_state(struct kunit *test)
 	t3_ep_receive_later_in(ep, new_message(test), EP_CLOSING);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.messages, 2);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_closed(test, ep);
+	end(test, ep);
 }
 
 /* Else a thread that waits for a processor would make the device fail. */
@@ -747,8 +741,7 @@ static void call_handles_few_messages(struct kunit *test)
 	complete(&message_released);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.messages, T3_EP_CALLER_MESSAGES + 4);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_closed(test, ep);
+	end(test, ep);
 }
 
 /* A request of the thread that is the runner, from an upcall. */
@@ -762,8 +755,7 @@ static void request_of_an_upcall_follows_the_upcall(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.calls, 1);
 	KUNIT_EXPECT_EQ(test, seen.sent_close, 1);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSING);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_closed(test, ep);
+	end(test, ep);
 }
 
 static void stopped_device_refuses_new_endpoints(struct kunit *test)
@@ -815,8 +807,7 @@ static void child_without_a_listener_closes(struct kunit *test)
 	t3_ep_request(ep, T3_REQ_ORPHAN);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_MPA_REQ_RCVD);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	expect_closed(test, ep);
+	end(test, ep);
 }
 
 /* An event of the device would close it while the caller fills it in. */
