@@ -11,7 +11,6 @@
 /* A daemon that does not answer REG_PID is not asked until it sends a message. */
 static void a_daemon_without_a_reply_is_waited_for_once(struct kunit *test)
 {
-	start(test);
 	nl.answers_register = false;
 	run(test, &ready);
 	connect_is(test, 7000, 7000);
@@ -26,17 +25,14 @@ static void a_daemon_without_a_reply_is_waited_for_once(struct kunit *test)
 	answer_register(1);
 	KUNIT_EXPECT_TRUE(test, cm_iwpm_is_there(to_cm_id(id)));
 	KUNIT_EXPECT_FALSE(test, cm_iwpm_is_registered());
-	finish(test);
 }
 
 static void a_daemon_that_names_another_device(struct kunit *test)
 {
-	start(test);
 	nl.device = "fake1";
 	run(test, &ready);
 	connect_is(test, 7000, 7000);
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_QUERY_MAPPING], 0u);
-	finish(test);
 }
 
 /* A new daemon gets all mappings, and those that end meanwhile are not left with it. */
@@ -44,7 +40,6 @@ static void a_daemon_that_is_started_again(struct kunit *test)
 {
 	unsigned int removes;
 
-	start(test);
 	listen_mapped(test);
 	cm_iwpm_lose(DAEMON);
 	KUNIT_EXPECT_EQ(test, hello(4, DAEMON), 0);
@@ -64,7 +59,6 @@ static void a_daemon_that_is_started_again(struct kunit *test)
 	flush_mapper();
 	KUNIT_EXPECT_EQ(test, nl.mapinfos, 1u);
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_REMOVE_MAPPING], removes + 1);
-	finish(test);
 }
 
 /* More mappings than fit into one message. */
@@ -74,7 +68,6 @@ static void many_mappings_are_sent(struct kunit *test)
 	struct cm_iwpm_addrs addrs = {};
 	unsigned int i;
 
-	start(test);
 	hello(4, DAEMON);
 	addrs.mapped_local.sin.sin_port = htons(1);
 	for (i = 0; i < ARRAY_SIZE(mappings); i++) {
@@ -103,7 +96,6 @@ static void many_mappings_are_sent(struct kunit *test)
 	flush_mapper();
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_REMOVE_MAPPING],
 			(unsigned int)ARRAY_SIZE(mappings));
-	finish(test);
 }
 
 static void messages_that_are_not_well_formed(struct kunit *test)
@@ -111,7 +103,6 @@ static void messages_that_are_not_well_formed(struct kunit *test)
 	struct sk_buff *skb;
 	u8 op;
 
-	start(test);
 	KUNIT_EXPECT_EQ(test, hello(2, DAEMON), -EINVAL);
 	KUNIT_EXPECT_EQ(test, want_mapinfo("another library", 4, DAEMON), -EINVAL);
 	KUNIT_EXPECT_EQ(test, want_mapinfo(CM_IWPM_LIBRARY, 2, DAEMON), -EINVAL);
@@ -141,7 +132,6 @@ static void messages_that_are_not_well_formed(struct kunit *test)
 	put_addr(skb, IWPM_NLA_RMANAGE_MAPPED_LOC_ADDR, (struct sockaddr_storage) {}, 0);
 	nla_put_u16(skb, IWPM_NLA_RMANAGE_MAPPING_ERR, 0);
 	KUNIT_EXPECT_EQ(test, deliver(skb), -EINVAL);
-	finish(test);
 }
 
 /* Any process may send, if it is privileged. */
@@ -161,7 +151,6 @@ static void iw_cm_takes_over(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, iw_cm);
 	strscpy(iw_cm->name, "iw_cm", sizeof(iw_cm->name));
-	start(test);
 	listen_mapped(test);
 	cm_iwpm_module_event(NULL, MODULE_STATE_COMING, iw_cm);
 	KUNIT_EXPECT_EQ(test, nl.registered, -1);
@@ -175,7 +164,6 @@ static void iw_cm_takes_over(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nl.registered, 0);
 	listen_mapped(test);
 	KUNIT_EXPECT_NOT_NULL(test, fake.mapped_listener);
-	finish(test);
 }
 
 static void look_at_the_client_mutex(void)
@@ -186,13 +174,11 @@ static void look_at_the_client_mutex(void)
 /* Loads and unloads of iw_cm and this module may coincide: one exchanges the client at a time. */
 static void the_client_is_exchanged_under_its_mutex(struct kunit *test)
 {
-	start(test);
 	fake.point = "cm_iwpm_own_changed";
 	fake.at_point = look_at_the_client_mutex;
 	cm_iwpm_set_own(false);
 	KUNIT_EXPECT_TRUE(test, nl.client_locked);
 	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&cm_iwpm_client_mutex));
-	finish(test);
 }
 
 static void iw_cm_released(struct kobject *kobj)
@@ -207,7 +193,6 @@ static void a_search_for_iw_cm_keeps_no_reference(struct kunit *test)
 	struct kobject *iw_cm = kunit_kzalloc(test, sizeof(*iw_cm), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, iw_cm);
-	start(test);
 	KUNIT_EXPECT_FALSE(test, cm_iwpm_iw_cm_is_loaded());
 	kobject_init(iw_cm, (struct kobj_type *)&iw_cm_type);
 	nl.iw_cm = iw_cm;
@@ -215,7 +200,6 @@ static void a_search_for_iw_cm_keeps_no_reference(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kref_read(&iw_cm->kref), 1u);
 	nl.iw_cm = NULL;
 	kobject_put(iw_cm);
-	finish(test);
 }
 
 /* --- while a thread waits --------------------------------------------------------- */
@@ -287,7 +271,6 @@ static void while_a_connect_waits(struct kunit *test)
 {
 	const struct wait *wait = test->param_value;
 
-	start(test);
 	nl.answer = NO_REPLY;
 	nl.while_waiting = wait->function;
 	run(test, &ready);
@@ -295,13 +278,11 @@ static void while_a_connect_waits(struct kunit *test)
 	flush_mapper();
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_REMOVE_MAPPING], wait->removes);
 	nl.listens = true;
-	finish(test);
 }
 
 /* The destroy does not wait. The connection is aborted when it is established. */
 static void an_id_is_destroyed_while_its_connect_waits(struct kunit *test)
 {
-	start(test);
 	nl.answer = NO_REPLY;
 	nl.while_waiting = id_is_destroyed;
 	run(test, &ready);
@@ -311,7 +292,6 @@ static void an_id_is_destroyed_while_its_connect_waits(struct kunit *test)
 	fake_report(FAKE_REPLY, 0);
 	flush_events();
 	KUNIT_EXPECT_EQ(test, fake.aborts, 1u);
-	finish(test);
 }
 
 static void device_is_removed(void)
@@ -325,7 +305,6 @@ static void device_is_removed(void)
 /* The removal waits for the id, so the id's thread must not wait for the daemon. */
 static void a_removal_ends_the_wait_of_a_connect(struct kunit *test)
 {
-	start(test);
 	nl.answer = NO_REPLY;
 	nl.while_waiting = device_is_removed;
 	run(test, &ready);
@@ -334,7 +313,6 @@ static void a_removal_ends_the_wait_of_a_connect(struct kunit *test)
 	if (fake.conn)
 		fake_report(FAKE_REPLY, -ECONNREFUSED);
 	flush_events();
-	finish(test);
 }
 
 static void listener_is_destroyed(void)
@@ -356,45 +334,37 @@ static void while_a_listener_waits(struct kunit *test)
 {
 	const struct wait *wait = test->param_value;
 
-	start(test);
 	nl.answer = NO_REPLY;
 	nl.while_waiting = wait->function;
 	listen_mapped(test);
 	KUNIT_EXPECT_NULL(test, fake.mapped_listener);
-	finish(test);
 }
 
 /* Windows of the work item: the listener ends between the answer and the listen. */
 static void a_listener_ends_when_it_was_mapped(struct kunit *test)
 {
-	start(test);
 	fake.point = "cm_iwpm_listener_mapped";
 	fake.at_point = listener_is_destroyed;
 	listen_mapped(test);
 	KUNIT_EXPECT_NULL(test, fake.mapped_listener);
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_REMOVE_MAPPING], 1u);
-	finish(test);
 }
 
 static void a_listener_ends_before_it_asks(struct kunit *test)
 {
-	start(test);
 	nl.answers_register = true;
 	fake.point = "cm_iwpm_answered";	/* of REG_PID */
 	fake.at_point = listener_is_destroyed;
 	listen_mapped(test);
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_ADD_MAPPING], 0u);
-	finish(test);
 }
 
 static void the_daemon_ends_before_it_is_asked(struct kunit *test)
 {
-	start(test);
 	fake.point = "cm_iwpm_begun";
 	fake.at_point = daemon_ends;
 	run(test, &ready);
 	connect_is(test, 7000, 7000);
-	finish(test);
 }
 
 /* --- the daemon does not read ---------------------------------------------------------- */
@@ -412,7 +382,6 @@ static void stop_daemon(void)
 /* That is as if it did not reply: only the first connect waits. */
 static void a_daemon_that_does_not_read_is_waited_for_once(struct kunit *test)
 {
-	start(test);
 	stop_daemon();
 	run(test, &ready);
 	connect_is(test, 7000, 7000);
@@ -420,19 +389,16 @@ static void a_daemon_that_does_not_read_is_waited_for_once(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, cm_iwpm_is_there(to_cm_id(id)));
 	hello(4, DAEMON);
 	KUNIT_EXPECT_TRUE(test, cm_iwpm_is_there(to_cm_id(id)));
-	finish(test);
 }
 
 static void a_removal_ends_the_wait_for_a_daemon_that_does_not_read(struct kunit *test)
 {
-	start(test);
 	stop_daemon();
 	nl.while_waiting = device_goes;
 	run(test, &ready);
 	connect_is(test, 7000, 7000);
 	KUNIT_EXPECT_EQ(test, nl.waits, 1u);
 	KUNIT_EXPECT_EQ(test, nl.sends_that_wait, 0u);
-	finish(test);
 }
 
 /* It is notified when it reads again. The unload of the module does not wait for that. */
@@ -440,7 +406,6 @@ static void the_end_of_a_mapping_waits_for_the_daemon(struct kunit *test)
 {
 	int i;
 
-	start(test);
 	for (i = 0; i < 2; i++) {
 		nl.answer = ANSWERS;
 		listen_mapped(test);
@@ -460,7 +425,6 @@ static void the_end_of_a_mapping_waits_for_the_daemon(struct kunit *test)
 	cm_iwpm_exit();
 	KUNIT_EXPECT_TRUE(test, list_empty(&cm_unmapped));
 	KUNIT_ASSERT_EQ(test, cm_iwpm_init(), 0);
-	finish(test);
 }
 
 /* --- many requests ---------------------------------------------------------------------- */
@@ -475,7 +439,6 @@ static void requests_of_a_user_are_bounded(struct kunit *test)
 	reqs = kunit_kcalloc(test, CM_IWPM_MAX_PENDING, sizeof(*reqs), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, reqs);
 	for (others = false;; others = true) {
-		start(test);
 		hello(4, DAEMON);
 		spin_lock_irq(&cm_iwpm_lock);
 		for (i = 0; i < CM_IWPM_MAX_PENDING; i++) {
@@ -493,9 +456,9 @@ static void requests_of_a_user_are_bounded(struct kunit *test)
 		for (i = 0; i < CM_IWPM_MAX_PENDING; i++)
 			list_del(&reqs[i].item);
 		spin_unlock_irq(&cm_iwpm_lock);
-		finish(test);
 		if (others)
 			break;
+		start_again(test);
 	}
 }
 

@@ -10,7 +10,6 @@
 
 static void a_listener_has_both_ports(struct kunit *test)
 {
-	start(test);
 	listen_mapped(test);
 	KUNIT_ASSERT_NOT_NULL(test, fake.mapped_listener);
 	KUNIT_EXPECT_EQ(test, port_of(&fake.mapped_listener->m_local_addr), MAPPED_LOCAL);
@@ -34,7 +33,6 @@ static void a_listener_has_both_ports(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake.mapped_listener);
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_REMOVE_MAPPING], 1u);
 	KUNIT_EXPECT_EQ(test, port_of(&nl.removed), 7000);
-	finish(test);
 }
 
 /* In a softirq and in an interrupt, too. */
@@ -42,7 +40,6 @@ static void a_request_is_translated_in_any_context(struct kunit *test)
 {
 	enum fake_context context;
 
-	start(test);
 	listen_mapped(test);
 	for (context = IN_PROCESS; context <= UNDER_LOCK; context++) {
 		fake.context = context;
@@ -51,12 +48,10 @@ static void a_request_is_translated_in_any_context(struct kunit *test)
 		expect_request(test, 7000, 4000);
 	}
 	fake.context = IN_PROCESS;
-	finish(test);
 }
 
 static void a_peer_cannot_claim_another_address(struct kunit *test)
 {
-	start(test);
 	listen_mapped(test);
 	KUNIT_EXPECT_EQ(test, announce(FAKE_REMOTE + 1, 4000, 30003, MAPPED_LOCAL), -EINVAL);
 	request_on(fake.mapped_listener, MAPPED_LOCAL, 30003);
@@ -65,14 +60,12 @@ static void a_peer_cannot_claim_another_address(struct kunit *test)
 	announce(FAKE_REMOTE, 4000, 30003, MAPPED_LOCAL + 1);
 	request_on(fake.mapped_listener, MAPPED_LOCAL, 30003);
 	expect_request(test, 7000, 30003);
-	finish(test);
 }
 
 static void announcements_are_bounded(struct kunit *test)
 {
 	unsigned int i;
 
-	start(test);
 	listen_mapped(test);
 	for (i = 0; i < CM_IWPM_MAX_REMOTES + 10; i++)
 		announce(FAKE_REMOTE, 4000, 20000 + i, MAPPED_LOCAL);
@@ -84,7 +77,6 @@ static void announcements_are_bounded(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cm_number_of_remotes, (unsigned int)CM_IWPM_MAX_REMOTES);
 	request_on(fake.mapped_listener, MAPPED_LOCAL, 20000 + CM_IWPM_MAX_REMOTES);
 	expect_request(test, 7000, 4001);
-	finish(test);
 }
 
 struct refusal {
@@ -112,7 +104,6 @@ static void a_listener_without_a_mapping(struct kunit *test)
 {
 	const struct refusal *refusal = test->param_value;
 
-	start(test);
 	hello(4, DAEMON);
 	spin_lock_irq(&cm_iwpm_lock);
 	cm_iwpm.registered = true;
@@ -123,23 +114,19 @@ static void a_listener_without_a_mapping(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_REMOVE_MAPPING], refusal->removes);
 	request_on(fake.listener, 7000, 4000);
 	expect_request(test, 7000, 4000);
-	finish(test);
 }
 
 static void the_device_refuses_the_mapped_port(struct kunit *test)
 {
-	start(test);
 	fake.mapped_listen_error = -EADDRINUSE;
 	listen_mapped(test);
 	KUNIT_EXPECT_NULL(test, fake.mapped_listener);
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_REMOVE_MAPPING], 1u);
-	finish(test);
 }
 
 /* As siw: a mapping to another port would not be listened on. */
 static void a_device_whose_ports_are_not_mapped(struct kunit *test)
 {
-	start(test);
 	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
 	nl.answer = NO_PORT_IS_KEPT;
 	listen_mapped(test);
@@ -158,12 +145,10 @@ static void a_device_whose_ports_are_not_mapped(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake.mapped_listener);
 	KUNIT_EXPECT_TRUE(test, list_empty(&cm_mappings));
 	fake.device.iw_driver_flags = 0;
-	finish(test);
 }
 
 static void a_daemon_of_version_3(struct kunit *test)
 {
-	start(test);
 	nl.version = 3;
 	listen_mapped(test);
 	KUNIT_ASSERT_NOT_NULL(test, fake.mapped_listener);
@@ -176,7 +161,6 @@ static void a_daemon_of_version_3(struct kunit *test)
 	listen_mapped(test);
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_ADD_MAPPING], 1u);
 	fake.device.iw_driver_flags = 0;
-	finish(test);
 }
 
 static void other_namespaces_are_not_mapped(struct kunit *test)
@@ -185,21 +169,18 @@ static void other_namespaces_are_not_mapped(struct kunit *test)
 	struct rdma_dev_addr *dev_addr;
 
 	KUNIT_ASSERT_NOT_NULL(test, net);
-	start(test);
 	KUNIT_ASSERT_EQ(test, call(BIND), 0);
 	dev_addr = &to_cm_id(id)->base.id.route.addr.dev_addr;
 	dev_addr->net = net;
 	KUNIT_EXPECT_FALSE(test, cm_iwpm_is_there(to_cm_id(id)));
 	dev_addr->net = &init_net;
 	KUNIT_EXPECT_TRUE(test, cm_iwpm_is_there(to_cm_id(id)));
-	finish(test);
 }
 
 /* --- connections -------------------------------------------------------------- */
 
 static void a_connection_has_the_mapped_ports(struct kunit *test)
 {
-	start(test);
 	run(test, &ready);
 	connect_is(test, MAPPED_LOCAL, MAPPED_REMOTE);
 	fake_report(FAKE_REPLY, 0);
@@ -211,7 +192,6 @@ static void a_connection_has_the_mapped_ports(struct kunit *test)
 	flush_events();
 	flush_mapper();
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_REMOVE_MAPPING], 1u);
-	finish(test);
 }
 
 static const struct refusal connect_refusals[] = {
@@ -235,7 +215,6 @@ static void a_connection_without_a_mapping(struct kunit *test)
 {
 	const struct refusal *refusal = test->param_value;
 
-	start(test);
 	hello(4, DAEMON);
 	spin_lock_irq(&cm_iwpm_lock);
 	cm_iwpm.registered = true;
@@ -246,24 +225,20 @@ static void a_connection_without_a_mapping(struct kunit *test)
 	flush_mapper();
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_REMOVE_MAPPING], refusal->removes);
 	KUNIT_EXPECT_NULL(test, to_cm_id(id)->mapping);
-	finish(test);
 }
 
 static void a_wildcard_of_the_peer_is_its_address(struct kunit *test)
 {
-	start(test);
 	nl.answer = MAPS_REMOTE_TO_WILDCARD;
 	run(test, &ready);
 	connect_is(test, MAPPED_LOCAL, MAPPED_REMOTE);
 	KUNIT_EXPECT_EQ(test, ((struct sockaddr_in *)&fake.conn->m_remote_addr)->sin_addr.s_addr,
 			htonl(FAKE_REMOTE));
-	finish(test);
 }
 
 /* After a refused connect, the mapping ends; the next try asks again. */
 static void a_connect_that_the_device_refuses(struct kunit *test)
 {
-	start(test);
 	run(test, &ready);
 	fake.next_error = -ENOMEM;
 	KUNIT_EXPECT_EQ(test, call(CONNECT), -ENOMEM);
@@ -271,7 +246,6 @@ static void a_connect_that_the_device_refuses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_REMOVE_MAPPING], 1u);
 	connect_is(test, MAPPED_LOCAL, MAPPED_REMOTE);
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_QUERY_MAPPING], 2u);
-	finish(test);
 }
 
 /* A peer whose daemon does not reply is not asked again at once; others are. */
@@ -280,7 +254,6 @@ static void a_peer_without_a_daemon_is_asked_once(struct kunit *test)
 	struct sockaddr_storage other = fake_address(FAKE_REMOTE + 1, 1);
 	struct sockaddr_storage same = fake_address(FAKE_REMOTE, 1);
 
-	start(test);
 	nl.answer = NO_REPLY;
 	run(test, &ready);
 	connect_is(test, 7000, 7000);
@@ -305,7 +278,6 @@ static void a_peer_without_a_daemon_is_asked_once(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cm_iwpm_is_paused((struct sockaddr *)&same));
 	hello(4, DAEMON);
 	KUNIT_EXPECT_FALSE(test, cm_iwpm_is_paused((struct sockaddr *)&same));
-	finish(test);
 }
 
 static void pause_peers(unsigned int first, unsigned int n, kuid_t user)
@@ -335,7 +307,6 @@ static unsigned int paused_peers(unsigned int first, unsigned int n)
 /* A user connects to any number of peers without a daemon: those of another one stay. */
 static void the_peers_of_one_user_do_not_replace_those_of_another(struct kunit *test)
 {
-	start(test);
 	pause_peers(0x0a000001, 3, KUIDT_INIT(1000));
 	pause_peers(0x0a000101, 3 * CM_IWPM_PEERS, KUIDT_INIT(1001));
 	KUNIT_EXPECT_EQ(test, paused_peers(0x0a000001, 3), 3u);
@@ -345,7 +316,6 @@ static void the_peers_of_one_user_do_not_replace_those_of_another(struct kunit *
 	KUNIT_EXPECT_EQ(test, paused_peers(0x0a000202, 1), 1u);
 	hello(4, DAEMON);
 	KUNIT_EXPECT_EQ(test, paused_peers(0x0a000001, 3), 0u);
-	finish(test);
 }
 
 /* --- failing allocations ------------------------------------------------------------ */
@@ -353,7 +323,6 @@ static void the_peers_of_one_user_do_not_replace_those_of_another(struct kunit *
 /* Without memory nothing is mapped, or the daemon is not notified; calls succeed. */
 static void map_without_memory(struct kunit *test)
 {
-	start(test);
 	KUNIT_ASSERT_EQ(test, call(BIND), 0);
 	allocations_fail();
 	if (!call(LISTEN)) {
@@ -367,7 +336,7 @@ static void map_without_memory(struct kunit *test)
 		flush_mapper();
 	}
 	allocations_work();
-	finish(test);
+	start_again(test);
 }
 
 static void a_listener_without_memory(struct kunit *test)
@@ -380,7 +349,6 @@ static void connect_without_memory(struct kunit *test)
 	bool refused;
 	int ret;
 
-	start(test);
 	run(test, &ready);
 	allocations_fail();
 	ret = call(CONNECT);
@@ -394,7 +362,7 @@ static void connect_without_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ_MSG(test, port_of(&fake.conn->m_remote_addr),
 			    failing.where && !refused ? 7000 : MAPPED_REMOTE, "%s",
 			    alloc_that_failed());
-	finish(test);
+	start_again(test);
 }
 
 static void a_connection_without_memory(struct kunit *test)

@@ -408,6 +408,12 @@ static void connect_is(struct kunit *test, u16 local, u16 remote)
 
 static const struct conversation ready = { "ready", { S(READY) } };
 
+static void __maybe_unused start_again(struct kunit *test)
+{
+	finish(test);
+	start(test);
+}
+
 static int mapper_init(struct kunit *test)
 {
 	int ret = conversation_init(test);
@@ -416,11 +422,14 @@ static int mapper_init(struct kunit *test)
 		ret = cm_iwpm_init();
 	cm_iwpm_set_own(true);
 	nl.registered = 0;
+	if (!ret)
+		start(test);
 	return ret;
 }
 
 static void mapper_exit(struct kunit *test)
 {
+	finish(test);
 	cm_iwpm_exit();
 	KUNIT_EXPECT_EQ(test, cm_number_of_remotes, 0u);
 	conversation_exit(test);
