@@ -18,7 +18,6 @@ static void listen_on_wildcard(struct kunit *test)
  */
 static void a_queued_request_holds_its_device(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	listen_on_wildcard(test);
 	t3_rdma_lock_handler(id);
 	handler_locked = true;
@@ -33,12 +32,12 @@ static void a_queued_request_holds_its_device(struct kunit *test)
 	flush_work(&removal);
 	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
 	KUNIT_EXPECT_EQ(test, got.written, 0u);
-	end(test);
 }
 
 /* With two devices on one interface a request belongs to the one on which it arrived. */
 static void a_request_belongs_to_the_device_it_arrived_on(struct kunit *test)
 {
+	end(test);
 	fake_two_devices = true;
 	begin(test, IN_PROCESS);
 	listen_on_wildcard(test);
@@ -48,7 +47,6 @@ static void a_request_belongs_to_the_device_it_arrived_on(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, got.request);
 	KUNIT_EXPECT_PTR_EQ(test, got.request->device, &fake.device);
 	KUNIT_EXPECT_EQ(test, (int)got.request->port_num, 1);
-	end(test);
 }
 
 /* The device is removed after a bind has found it. The bind fails and leaves the device no user. */
@@ -56,7 +54,6 @@ static void a_device_is_removed_as_a_bind_finds_it(struct kunit *test)
 {
 	struct sockaddr_storage addr = fake_address(FAKE_LOCAL, 7000);
 
-	begin(test, IN_PROCESS);
 	fake.at_point = remove_device;
 	fake.point = "cm_attach_dev_found";
 	KUNIT_EXPECT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&addr), -ENODEV);
@@ -64,7 +61,6 @@ static void a_device_is_removed_as_a_bind_finds_it(struct kunit *test)
 	flush_work(&removal);
 	KUNIT_EXPECT_TRUE(test, fake.removed);
 	KUNIT_EXPECT_NULL(test, id->device);
-	end(test);
 }
 
 /* With the lock of the list of devices this waits for itself. */
@@ -72,12 +68,10 @@ static void a_lookup_takes_no_lock_of_all_devices(struct kunit *test)
 {
 	struct sockaddr_storage addr = fake_address(FAKE_LOCAL, 7000);
 
-	begin(test, IN_PROCESS);
 	mutex_lock(&cm_devices_mutex);
 	KUNIT_EXPECT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&addr), 0);
 	mutex_unlock(&cm_devices_mutex);
 	KUNIT_EXPECT_PTR_EQ(test, id->device, &fake.device);
-	end(test);
 }
 
 struct wildcard_listen {
@@ -111,6 +105,7 @@ static void a_wildcard_listen(struct kunit *test)
 	const struct wildcard_listen *wildcard = test->param_value;
 	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
 
+	end(test);
 	fake_two_devices = wildcard->has_other;
 	begin(test, IN_PROCESS);
 	fake.other_in_other_netns = wildcard->other_in_other_netns;
@@ -122,13 +117,11 @@ static void a_wildcard_listen(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, !!fake.other_listener, wildcard->has_other && !wildcard->result &&
 			!wildcard->other_in_other_netns && !wildcard->other_result);
 	KUNIT_EXPECT_EQ(test, fake.warnings, wildcard->warnings);
-	end(test);
 }
 
 /* A program can repeat its listen. That a device has no IPv6 is logged once. */
 static void a_device_without_ipv6_is_logged_once(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	fake.listen_error = -EAFNOSUPPORT;
 	listen_on_wildcard(test);
 	listener = NULL;
@@ -137,13 +130,11 @@ static void a_device_without_ipv6_is_logged_once(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, id);
 	listen_on_wildcard(test);
 	KUNIT_EXPECT_EQ(test, fake.warnings, 1u);
-	end(test);
 }
 
 /* A device that is added and refuses is logged. The listener stays on the first device. */
 static void a_new_device_refuses_a_listener(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	listen_on_wildcard(test);
 	fake.other_listen_error = -ENOMEM;
 	fake_add(test, &fake.other);
@@ -152,13 +143,11 @@ static void a_new_device_refuses_a_listener(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.warnings, 1u);
 	KUNIT_ASSERT_EQ(test, fake_request(), 0);
 	expect_event(test, "request", 0, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
-	end(test);
 }
 
 /* As in-tree: the listen succeeds, and the listener gets the device that is added later. */
 static void a_wildcard_listen_without_a_device(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	removing = true;
 	fake_remove_device(NULL);
 	listen_on_wildcard(test);
@@ -167,19 +156,16 @@ static void a_wildcard_listen_without_a_device(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, fake.listener);
 	removing = false;
 	fake.removed = false;
-	end(test);
 }
 
 /* A device whose removal begins during the listen does not count. */
 static void a_device_is_removed_during_a_wildcard_listen(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	fake.point = "cm_listen_next_device";
 	fake.at_point = remove_device;
 	listen_on_wildcard(test);
 	KUNIT_EXPECT_NULL(test, fake.point);
 	KUNIT_EXPECT_NULL(test, fake.listener);
-	end(test);
 }
 
 /*
@@ -191,7 +177,6 @@ static void the_removal_of_a_former_device(struct kunit *test)
 	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
 	struct rdma_cm_id *owner;
 
-	begin(test, IN_PROCESS);
 	owner = make_id();
 	KUNIT_ASSERT_NOT_NULL(test, owner);
 	KUNIT_ASSERT_EQ(test, t3_rdma_bind_addr(owner, (struct sockaddr *)&any), 0);
@@ -210,7 +195,6 @@ static void the_removal_of_a_former_device(struct kunit *test)
 	flush_workqueue(cm_wq);
 	KUNIT_EXPECT_EQ(test, got.written, 0u);
 	KUNIT_EXPECT_EQ(test, cm_state(to_cm_id(id)), CM_ST_BOUND);
-	end(test);
 }
 
 static void request_on_the_other_device(void)
@@ -225,6 +209,7 @@ static void a_request_of_a_listen_that_failed(struct kunit *test)
 {
 	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
 
+	end(test);
 	fake_two_devices = true;
 	begin(test, IN_PROCESS);
 	KUNIT_ASSERT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
@@ -242,7 +227,6 @@ static void a_request_of_a_listen_that_failed(struct kunit *test)
 	handler_locked = false;
 	flush_workqueue(cm_wq);
 	KUNIT_EXPECT_EQ(test, atomic_read(&to_cm_id(id)->backlog_left), 2);
-	end(test);
 }
 
 /* --- namespaces -------------------------------------------------------------- */
@@ -287,17 +271,14 @@ static u32 listens_on(void)
 /* Any process can give that address to a dummy in a namespace of its own. */
 static void the_mac_address_of_a_port(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	port_is_on(net_device_elsewhere());
 	KUNIT_EXPECT_EQ(test, call(BIND), -ENODEV);
 	KUNIT_EXPECT_NULL(test, id->device);
-	end(test);
 }
 
 /* The listener follows the port. */
 static void a_wildcard_and_a_port_of_another_namespace(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	port_is_on(net_device_elsewhere());
 	listen_on_wildcard(test);
 	KUNIT_EXPECT_NULL(test, fake.listener);
@@ -308,13 +289,11 @@ static void a_wildcard_and_a_port_of_another_namespace(struct kunit *test)
 	port_is_on(net_device_elsewhere());
 	net_devices_changed();
 	KUNIT_EXPECT_NULL(test, fake.listener);
-	end(test);
 }
 
 /* What the card would take as a wildcard is also for others: on a bridge, or in a container. */
 static void a_wildcard_is_the_addresses_of_its_namespace(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	fake.addr_gone = true;
 	listen_on_wildcard(test);
 	KUNIT_EXPECT_NULL(test, fake.listener);
@@ -326,13 +305,11 @@ static void a_wildcard_is_the_addresses_of_its_namespace(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, net_devices_changed(), 1u);
 	KUNIT_EXPECT_EQ(test, fake.listens, 1u);
 	KUNIT_EXPECT_EQ(test, fake_res.entries, 1);
-	end(test);
 }
 
 /* Another namespace may get it then, with services of its own. */
 static void an_address_that_goes_and_comes_back(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	KUNIT_EXPECT_EQ(test, call(BIND), 0);
 	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
 	KUNIT_EXPECT_NOT_NULL(test, fake.listener);
@@ -342,7 +319,6 @@ static void an_address_that_goes_and_comes_back(struct kunit *test)
 	fake.addr_gone = false;
 	net_devices_changed();
 	KUNIT_EXPECT_NOT_NULL(test, fake.listener);
-	end(test);
 }
 
 /* Another namespace chooses how many interfaces it has. */
@@ -352,7 +328,6 @@ static void the_look_at_other_namespaces_is_bounded(struct kunit *test)
 	unsigned int visits = 1;
 	struct cm_id *cm;
 
-	begin(test, IN_PROCESS);
 	KUNIT_EXPECT_EQ(test, call(BIND), 0);
 	cm = to_cm_id(id);
 	cm_addr_copy((struct sockaddr *)&addr, cm_src(cm));
@@ -366,7 +341,6 @@ static void the_look_at_other_namespaces_is_bounded(struct kunit *test)
 	visits = 2;
 	KUNIT_EXPECT_EQ(test, cm_iw_addr_use(cm, &fake.device, &addr, &visits), CM_ADDR_FREE);
 	KUNIT_EXPECT_EQ(test, visits, 0u);
-	end(test);
 }
 
 static void give_ipv6_addresses(struct kunit *test, unsigned int n)
@@ -392,14 +366,12 @@ static void a_wildcard_and_a_thousand_ipv6_addresses(struct kunit *test)
 {
 	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(7000) };
 
-	begin(test, IN_PROCESS);
 	give_ipv6_addresses(test, CM_MAX_ADDRS);
 	fake.listen_error = -EAFNOSUPPORT;
 	KUNIT_EXPECT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
 	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
 	KUNIT_EXPECT_EQ(test, fake.listen_calls, 2u);	/* one is for IPv4 */
 	KUNIT_EXPECT_EQ(test, fake.ipv6_reads, 1u);
-	end(test);
 }
 
 static void other_change(void)
@@ -415,7 +387,6 @@ static void a_change_between_two_addresses(struct kunit *test)
 {
 	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(7000) };
 
-	begin(test, IN_PROCESS);
 	give_ipv6_addresses(test, 1);
 	fake.at_point = other_change;
 	fake.point = "cm_listen_yields";
@@ -426,7 +397,6 @@ static void a_change_between_two_addresses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.listens, 0u);
 	flush_delayed_work(&cm_listen_update_work);
 	KUNIT_EXPECT_EQ(test, fake.listens, 2u);
-	end(test);
 }
 
 /* Its owner sleeps while it listens: the update, which is for all users, does not wait for it. */
@@ -459,26 +429,22 @@ static void the_pause_after_a_long_update(struct kunit *test)
 /* A provider with sockets listens in the namespace of its net device. */
 static void a_wildcard_of_a_provider_with_sockets(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
 	fake.upper = net_device_elsewhere();
 	listen_on_wildcard(test);
 	KUNIT_ASSERT_NOT_NULL(test, fake.listener);
 	KUNIT_EXPECT_EQ(test, listens_on(), (u32)INADDR_ANY);
-	end(test);
 }
 
 /* A request comes as the port leaves the namespace of the listener. */
 static void a_request_and_a_port_that_leaves(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	listen_on_wildcard(test);
 	port_is_on(net_device_elsewhere());
 	fake_request();
 	flush_events();
 	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
 	KUNIT_EXPECT_EQ(test, got.written, 0u);
-	end(test);
 }
 
 /* The listener ends. */
@@ -494,7 +460,6 @@ static void the_next_id_cannot_bind(struct kunit *test)
 /* The card takes the SYNs to the address from each port: also those for the other namespace. */
 static void an_address_that_two_namespaces_have(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	fake.upper = net_device_elsewhere();
 	fake.addr_in_other_net = true;
 	KUNIT_EXPECT_EQ(test, call(BIND), 0);
@@ -504,13 +469,11 @@ static void an_address_that_two_namespaces_have(struct kunit *test)
 	net_devices_changed();
 	KUNIT_EXPECT_NOT_NULL(test, fake.listener);
 	the_next_id_cannot_bind(test);
-	end(test);
 }
 
 /* The host has it on an interface that is not the card's, and its TCP gets the address back. */
 static void an_address_that_the_namespace_of_the_device_has(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	write_pnet(&fake.device.coredev.rdma_net, &third_net);
 	KUNIT_EXPECT_EQ(test, call(BIND), 0);
 	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
@@ -523,19 +486,16 @@ static void an_address_that_the_namespace_of_the_device_has(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, fake.listener);
 	fake.addr_on_bridge = true;
 	the_next_id_cannot_bind(test);
-	end(test);
 }
 
 /* The card would take the segments of the host's TCP from the chosen peer. */
 static void a_connect_from_an_address_of_the_namespace_of_the_device(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	write_pnet(&fake.device.coredev.rdma_net, &third_net);
 	run_shorthand(test, READY);
 	fake.addr_on_bridge = true;
 	KUNIT_EXPECT_EQ(test, call(CONNECT), -EADDRINUSE);
 	KUNIT_EXPECT_NULL(test, fake.conn);
-	end(test);
 }
 
 /* --- addresses ------------------------------------------------------------- */
@@ -559,7 +519,6 @@ static void destroy_in_another_task(void)
  */
 static void a_destroy_waits_for_the_callback_of_a_lookup(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	KUNIT_ASSERT_EQ(test, call(BIND), 0);
 	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
 	fake.point = "cm_lookup_done";
@@ -570,11 +529,11 @@ static void a_destroy_waits_for_the_callback_of_a_lookup(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.lookups_cancelled, 1u);
 	flush_workqueue(cm_wq);
 	KUNIT_EXPECT_EQ(test, got.written, 0u);
-	end(test);
 }
 
 static void the_callback_of_a_lookup_destroys_the_id(struct kunit *test)
 {
+	end(test);
 	id_kind = PROCESS_IDS;
 	begin(test, IN_PROCESS);
 	KUNIT_ASSERT_EQ(test, call(BIND), 0);
@@ -585,7 +544,6 @@ static void the_callback_of_a_lookup_destroys_the_id(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, got.destroyed, id);
 	/* Without a preemption counter it is the worker that calls the handler; it waits. */
 	KUNIT_EXPECT_EQ(test, fake.lookups_cancelled, IS_ENABLED(CONFIG_PREEMPT_COUNT) ? 0u : 1u);
-	end(test);
 }
 
 /*
@@ -596,7 +554,6 @@ static void a_failed_lookup_binds_to_nothing(struct kunit *test)
 {
 	struct rdma_dev_addr *dev_addr;
 
-	begin(test, IN_PROCESS);
 	dev_addr = &id->route.addr.dev_addr;
 	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
 	fake_lookup_done(-ETIMEDOUT);
@@ -614,13 +571,11 @@ static void a_failed_lookup_binds_to_nothing(struct kunit *test)
 	expect_event(test, "found", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	KUNIT_EXPECT_NE(test, dev_addr->bound_dev_if, 0);
 	KUNIT_EXPECT_FALSE(test, cm_addr_any(cm_src(to_cm_id(id))));
-	end(test);
 }
 
 /* The callback of a lookup may still run when the consumer begins another one. */
 static void a_lookup_waits_for_the_callback_of_the_last_one(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
 	KUNIT_EXPECT_EQ(test, fake.lookups_cancelled, 0u);
 	fake_lookup_done(-ETIMEDOUT);
@@ -629,12 +584,10 @@ static void a_lookup_waits_for_the_callback_of_the_last_one(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.lookups_cancelled, 1u);
 	fake_lookup_done(0);
 	expect_event(test, "found", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
-	end(test);
 }
 
 static void resolve_over_a_route(struct kunit *test, u8 neighbour_state)
 {
-	begin(test, IN_PROCESS);
 	fake.route_known = true;
 	fake.route_has_neighbour = true;
 	fake.neighbour_state = neighbour_state;
@@ -650,7 +603,6 @@ static void a_neighbour_that_is_known_needs_no_lookup(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake.lookup);
 	expect_event(test, "found", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	KUNIT_EXPECT_EQ(test, (int)id->route.addr.dev_addr.dst_dev_addr[0], 2);
-	end(test);
 }
 
 static void a_neighbour_that_is_not_known_is_looked_up(struct kunit *test)
@@ -664,6 +616,7 @@ static void a_neighbour_that_is_not_known_is_looked_up(struct kunit *test)
 		fake_lookup_done(0);
 		expect_event(test, "found", i, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 		end(test);
+		begin(test, IN_PROCESS);
 	}
 }
 
@@ -696,7 +649,6 @@ static void a_provider_with_sockets_listens(struct kunit *test)
 {
 	u16 port;
 
-	begin(test, IN_PROCESS);
 	provider_has_sockets();
 	listen_on_wildcard(test);
 	KUNIT_EXPECT_NOT_NULL(test, fake.sock);
@@ -706,6 +658,7 @@ static void a_provider_with_sockets_listens(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, host_bind(port, true), -EADDRINUSE);
 	end(test);
 	KUNIT_EXPECT_EQ(test, host_bind(port, false), 0);
+	begin(test, IN_PROCESS);
 }
 
 static const struct conversation ready = { "ready", {
@@ -714,7 +667,6 @@ static const struct conversation ready = { "ready", {
 /* The peer does not reply for a minute, for which the removal of the device does not wait. */
 static void a_removal_cancels_a_connect(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	fake.can_cancel = true;
 	run(test, &ready);
 	KUNIT_ASSERT_EQ(test, call(CONNECT), 0);
@@ -726,13 +678,11 @@ static void a_removal_cancels_a_connect(struct kunit *test)
 	flush_workqueue(cm_wq);
 	KUNIT_EXPECT_NULL(test, fake.conn);
 	KUNIT_EXPECT_EQ(test, fake.cancels, 1u);
-	end(test);
 }
 
 /* Nor does a destroyed id keep its device and its QP for that time. */
 static void a_destroy_cancels_a_connect(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	fake.can_cancel = true;
 	run(test, &ready);
 	KUNIT_ASSERT_EQ(test, call(CONNECT), 0);
@@ -740,17 +690,14 @@ static void a_destroy_cancels_a_connect(struct kunit *test)
 	destroy(&id);
 	KUNIT_EXPECT_NULL(test, fake.conn);
 	KUNIT_EXPECT_EQ(test, fake.cancels, 1u);
-	end(test);
 }
 
 static void a_provider_with_sockets_connects(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	provider_has_sockets();
 	run(test, &ready);
 	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
 	KUNIT_EXPECT_NOT_NULL(test, fake.sock);
-	end(test);
 }
 
 /*
@@ -764,7 +711,6 @@ static void a_connect_returns_the_reserved_port(struct kunit *test)
 		S(GOT_ROUTE) } };
 	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
 
-	begin(test, IN_PROCESS);
 	provider_has_sockets();
 	KUNIT_ASSERT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
 	run(test, &routed);
@@ -773,7 +719,6 @@ static void a_connect_returns_the_reserved_port(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, fake.sock);
 	fake_release_port();
 	KUNIT_EXPECT_EQ(test, host_bind(7000, false), 0);
-	end(test);
 }
 
 static const struct conversation resolved = { "resolved", {
@@ -782,21 +727,17 @@ static const struct conversation resolved = { "resolved", {
 /* A lookup binds the id. Its port is reserved as soon as the device is known. */
 static void the_port_of_a_lookup(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	reserve_tcp_ports = true;
 	run(test, &resolved);
 	KUNIT_EXPECT_EQ(test, host_bind(cm_addr_port(cm_src(to_cm_id(id))), true), -EADDRINUSE);
-	end(test);
 }
 
 /* Its provider has sockets. */
 static void a_lookup_without_a_socket(struct kunit *test)
 {
-	begin(test, IN_PROCESS);
 	provider_has_sockets();
 	run(test, &resolved);
 	KUNIT_EXPECT_NULL(test, to_cm_id(id)->bind.reserved);
-	end(test);
 }
 
 /* The id has no device, and listens on all. */
@@ -807,14 +748,12 @@ static void a_listen_after_a_failed_lookup(struct kunit *test)
 		V(GOT_ADDR_ERROR, -EHOSTUNREACH) } };
 	u16 port;
 
-	begin(test, IN_PROCESS);
 	reserve_tcp_ports = true;
 	run(test, &failed);
 	port = cm_addr_port(cm_src(to_cm_id(id)));
 	KUNIT_EXPECT_EQ(test, host_bind(port, true), 0);
 	KUNIT_EXPECT_EQ(test, t3_rdma_listen(id, 1), 0);
 	KUNIT_EXPECT_EQ(test, host_bind(port, true), -EADDRINUSE);
-	end(test);
 }
 
 static struct kunit_case cm_devices_cases[] = {
@@ -860,5 +799,5 @@ static struct kunit_case cm_devices_cases[] = {
 	{}
 };
 
-TEST_SUITE("t3_rdma_cm_devices", cm_devices_cases, .init = conversation_init,
-	   .exit = conversation_exit);
+TEST_SUITE("t3_rdma_cm_devices", cm_devices_cases, .init = begin_init,
+	   .exit = end_exit);

@@ -229,6 +229,22 @@ static void conversation_exit(struct kunit *test)
 	cm_events_exit();
 }
 
+/* For suites that begin and end with their tests. */
+static int __maybe_unused begin_init(struct kunit *test)
+{
+	int ret = conversation_init(test);
+
+	if (!ret)
+		begin(test, IN_PROCESS);
+	return ret;
+}
+
+static void __maybe_unused end_exit(struct kunit *test)
+{
+	end(test);
+	conversation_exit(test);
+}
+
 /*
  * Begins the removal of the device, which waits for its users. When this returns, the event is in
  * the queue of each id.
