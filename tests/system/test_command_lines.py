@@ -33,29 +33,8 @@ def test_t3lab_run_takes_every_option(suite, tmp_path):
     """One card whose ports are connected to each other; the guest and the files on the host are as the options
     state."""
     done = t3lab(
-        "run",
-        "--lab",
-        "options",
-        "--suite",
-        suite,
-        "--guests",
-        1,
-        "--cards",
-        1,
-        "--load",
-        "nic",
-        "--memory",
-        700,
-        "--cpus",
-        2,
-        "--wire",
-        "loop=c0.0,c0.1",
-        "--capture",
-        tmp_path / "wires",
-        "--record",
-        tmp_path / "run.t3t",
-        "--timeout",
-        60,
+        *f"run --lab options --suite {suite} --guests 1 --cards 1 --load nic --memory 700 --cpus 2".split(),
+        *f"--wire loop=c0.0,c0.1 --capture {tmp_path}/wires --record {tmp_path}/run.t3t --timeout 60".split(),
         "--append",
         "loglevel=3 t3lab.word=appended",
         (
@@ -81,14 +60,7 @@ def test_t3lab_run_takes_every_option(suite, tmp_path):
 
 def test_t3lab_run_has_an_iommu_between_card_and_memory():
     done = t3lab(
-        "run",
-        "--lab",
-        "options",
-        "--iommu",
-        "--guests",
-        1,
-        "--load",
-        "nic",
+        *"run --lab options --iommu --guests 1 --load nic".split(),
         "cat /sys/bus/pci/drivers/cxgb3/*/iommu_group/type",
     )
     assert (done.returncode, done.stdout) == (0, "DMA\n"), done
@@ -102,15 +74,7 @@ def test_t3lab_run_ends_a_command_at_its_timeout(suite):
 @pytest.mark.long
 def test_t3lab_run_boots_a_kernel_of_the_project():
     done = t3lab(
-        "run",
-        "--lab",
-        "options",
-        "--kernel",
-        "base",
-        "--guests",
-        1,
-        "--cards",
-        0,
+        *"run --lab options --kernel base --guests 1 --cards 0".split(),
         "zcat /proc/config.gz | grep -c KUNIT=",
         timeout=3600,
     )
@@ -121,15 +85,7 @@ def test_t3lab_run_boots_a_kernel_of_the_project():
 @pytest.mark.parametrize("arch, page", [("arm64", 4096), ("arm64-16k", 16384), ("arm64-64k", 65536)])
 def test_t3lab_run_boots_another_architecture(arch, page):
     done = t3lab(
-        "run",
-        "--lab",
-        "options",
-        "--arch",
-        arch,
-        "--guests",
-        1,
-        "--load",
-        "rdma",
+        *f"run --lab options --arch {arch} --guests 1 --load rdma".split(),
         "uname -m; getconf PAGESIZE; ls /sys/class/infiniband",
         timeout=3600,
     )

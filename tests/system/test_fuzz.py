@@ -10,30 +10,11 @@ from programs import fuzz
 from stock import rping
 
 # Commands that no device here supports.
-NEVER = {
-    "resize_cq",
-    "attach_mcast",
-    "detach_mcast",
-    "create_srq",
-    "destroy_srq",
-    "create_srq_i",
-    "destroy_srq_i",
-    "create_ah",
-    "destroy_ah",
-    "destroy_ah_i",
-    "open_xrcd",
-    "create_flow",
-    "advise_mr_i",
-    "modify_cq",
-    "cm_join_ip",
-    "cm_join",
-    "cm_leave",
-    "query_context_i",
-    "rereg_mr",
-    "post_send",
-    "post_recv",
-    "poll_cq",
-}
+NEVER = set(
+    "resize_cq attach_mcast detach_mcast create_srq destroy_srq create_srq_i destroy_srq_i create_ah destroy_ah"
+    " destroy_ah_i open_xrcd create_flow advise_mr_i modify_cq cm_join_ip cm_join cm_leave query_context_i rereg_mr"
+    " post_send post_recv poll_cq".split()
+)
 # Commands in no seed, which half a minute may not reach.
 RARE = {"garbage", "close_events", "dealloc_mw", "dereg_mr_i", "cm_notify", "cm_reject", "cm_migrate"}
 # Needs a request of the other host, for which half a minute of a busy machine may be too short.

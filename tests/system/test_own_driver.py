@@ -223,46 +223,13 @@ def hosts():
         for name in names:
             subprocess.run(["ip", "netns", "add", name], check=True)
         if subprocess.run(
-            [
-                "ip",
-                "-n",
-                names[0],
-                "link",
-                "add",
-                "probe",
-                "type",
-                "vxlan",
-                "id",
-                "1",
-                "dstport",
-                "4789",
-                "remote",
-                "192.0.2.9",
-            ],
+            f"ip -n {names[0]} link add probe type vxlan id 1 dstport 4789 remote 192.0.2.9".split(),
             check=False,
         ).returncode:
             pytest.skip("this kernel has no VXLAN")
         subprocess.run(["ip", "-n", names[0], "link", "del", "probe"], check=True)
         subprocess.run(
-            [
-                "ip",
-                "link",
-                "add",
-                "under",
-                "netns",
-                names[0],
-                "mtu",
-                "1600",
-                "type",
-                "veth",
-                "peer",
-                "name",
-                "under",
-                "netns",
-                names[1],
-                "mtu",
-                "1600",
-            ],
+            f"ip link add under netns {names[0]} mtu 1600 type veth peer name under netns {names[1]} mtu 1600".split(),
             check=True,
         )
         for number, name in enumerate(names):

@@ -79,19 +79,8 @@ class Ends:
         ports = []
         for path in sorted(folder.glob("*.pcapng")):
             done = subprocess.run(
-                [
-                    "tshark",
-                    "-r",
-                    path,
-                    "-Y",
-                    "tcp.flags.syn == 1 && tcp.flags.ack == 0",
-                    "-T",
-                    "fields",
-                    "-e",
-                    "tcp.srcport",
-                    "-e",
-                    "tcp.dstport",
-                ],
+                ["tshark", "-r", path, "-Y", "tcp.flags.syn == 1 && tcp.flags.ack == 0"]
+                + "-T fields -e tcp.srcport -e tcp.dstport".split(),
                 capture_output=True,
                 text=True,
                 check=True,

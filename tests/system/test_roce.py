@@ -283,24 +283,11 @@ def test_the_messages_of_datagrams(ends, both, tmp_path):
 
 
 # Of every connection.
-OWN_NUMBERS = {
-    "cm.req",
-    "cm.req.startpsn",
-    "cm.req.localqpn",
-    "cm.req.ip_cm",
-    "cm.req.ip_cm.sport",
-    "cm.rep",
-    "cm.rep.remotecommid",
-    "cm.rep.localqpn",
-    "cm.rep.startpsn",
-    "cm.rtu.localcommid",
-    "cm.rtu.remotecommid",
-    "cm.dreq.localcommid",
-    "cm.dreq.remotecommid",
-    "cm.req.remoteqpneecn",
-    "cm.drsp.localcommid",
-    "cm.drsp.remotecommid",
-}
+OWN_NUMBERS = set(
+    "cm.req cm.req.startpsn cm.req.localqpn cm.req.ip_cm cm.req.ip_cm.sport cm.rep cm.rep.remotecommid"
+    " cm.rep.localqpn cm.rep.startpsn cm.rtu.localcommid cm.rtu.remotecommid cm.dreq.localcommid cm.dreq.remotecommid"
+    " cm.req.remoteqpneecn cm.drsp.localcommid cm.drsp.remotecommid".split()
+)
 # Both managers make it of the ports. tshark 4.0 shows bits of the flow label as two further fields.
 FLOW_LABEL = {"cm.req.prim_flowlabel", "cm.req.prim_reserved0", "cm.req.prim_pktrate"}
 # The life time of a packet is 4.096 us * 2^16, as in-tree in Linux 6.12; in-tree in 6.1 it is 2^18.
