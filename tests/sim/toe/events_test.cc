@@ -679,7 +679,7 @@ TEST_F(ToeEvent, WaitingRequestsAndEndedQueuesTakeManyEvents) {
     EXPECT_GT(refills, 4U);
 }
 
-/// An ACK that made room for many waiting requests had all of them executed in one event.
+/// An ACK that freed space had all requests that waited for it executed in one event.
 TEST_F(ToeEvent, AnAckExecutesALimitedPartOfWhatWaits) {
     constexpr std::uint32_t size = 128 << 10;
     connect();
