@@ -42,7 +42,7 @@ static bool t3_qp_doorbell_on(struct t3_qp *qp)
 	lockdep_assert_held(&t3_qp_dev(qp)->db_mutex);
 	if (qp->user)
 		t3_qp_set_status(qp, 0, T3_QP_STATUS_DB_OFF);
-	/* Posts that saw "off" come before this, and so before the RDMA_INIT of a later connection. */
+	/* Posts that saw "off" come before this, so before the RDMA_INIT of a later connection. */
 	smp_mb();
 	if (!t3_qp_is_busy(qp))
 		return false;
