@@ -71,13 +71,15 @@ public:
     static constexpr std::uint64_t longest_allowed = 3'000'000 * slowness;
     static constexpr std::size_t heap_allowed = 32 << 20;
 
-private:
+    /// Of this thread, in ns.
     static std::uint64_t cpu_time() {
         timespec now{};
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
         return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
                static_cast<std::uint64_t>(now.tv_nsec);
     }
+
+private:
     static std::size_t heap() {
         if (__sanitizer_get_current_allocated_bytes)
             return __sanitizer_get_current_allocated_bytes();

@@ -504,11 +504,9 @@ TEST_F(ServerTest, AFileWithManyLocksIsClosedByTheWorker) {
     for (off_t n = 2 * locks - 1; n > 0; n -= 2)
         ASSERT_EQ(lock(F_UNLCK, n, 1), 0);
     const auto cost_of = [](const auto& action) {
-        timespec from{}, to{};
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+        const std::uint64_t from = test::Effort::cpu_time();
         action();
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
-        return (to.tv_sec - from.tv_sec) * 1'000'000'000 + to.tv_nsec - from.tv_nsec;
+        return test::Effort::cpu_time() - from;
     };
     negotiate();
     send_raw(frame(Command::dma_map,
