@@ -80,19 +80,6 @@ static int uv_do_create_ah(struct uv_call *call, void *args)
 	return 0;
 }
 
-static struct uv_row create_ah_write __ro_after_init = {
-	.name = "create_ah",
-	UV_WRITE_CMD(CREATE_AH),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN2(create_user_ah, destroy_ah),
-	.handler = uv_do_create_ah,
-	UV_WRITE_FIELDS(uv_create_ah, ib_uverbs_create_ah, ib_uverbs_create_ah_resp,
-			W_NEW(ah, ah_handle, ah),
-			W_OBJ(pd, UV_READ, pd_handle, pd),
-			W_IN(user_handle, user_handle),
-			W_IN(attr, attr)),
-};
-
 static int uv_ah_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			 struct uverbs_attr_bundle *attrs)
 {
@@ -107,25 +94,29 @@ const struct uv_type uv_ah = {
 	.destroy = uv_ah_destroy,
 };
 
-static struct uv_row destroy_ah_write __ro_after_init = {
+struct uv_row uv_ah_rows[] __ro_after_init = { {
+	.name = "create_ah",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_CREATE_AH),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN2(create_user_ah, destroy_ah),
+	.handler = uv_do_create_ah,
+	UV_WRITE_FIELDS(uv_create_ah, ib_uverbs_create_ah, ib_uverbs_create_ah_resp,
+			W_NEW(ah, ah_handle, ah),
+			W_OBJ(pd, UV_READ, pd_handle, pd),
+			W_IN(user_handle, user_handle),
+			W_IN(attr, attr)),
+}, {
 	.name = "destroy_ah",
-	UV_WRITE_CMD(DESTROY_AH),
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_DESTROY_AH),
 	UV_NEEDS_FN2(create_user_ah, destroy_ah),
 	UV_WRITE_FIELDS(uv_destroy, ib_uverbs_destroy_ah, uv_none,
 			W_OBJ(ah, UV_DESTROY, ah_handle, obj)),
-};
-
-static struct uv_row destroy_ah_ioctl __ro_after_init = {
+}, {
 	.name = "destroy_ah",
-	UV_IOCTL_METHOD(AH, AH_DESTROY),
+	UV_IOCTL_METHOD(UVERBS_OBJECT_AH, UVERBS_METHOD_AH_DESTROY),
 	UV_NEEDS_FN2(create_user_ah, destroy_ah),
 	UV_IOCTL_FIELDS(uv_destroy,
-			A_OBJ(ah, UV_DESTROY, DESTROY_AH_HANDLE, obj)),
-};
-
-struct uv_row *const uv_ah_rows[] = {
-	&create_ah_write,
-	&destroy_ah_write,
-	&destroy_ah_ioctl,
-	NULL,
-};
+			A_OBJ(ah, UV_DESTROY, UVERBS_ATTR_DESTROY_AH_HANDLE, obj)),
+}, {
+	/* the end */
+} };

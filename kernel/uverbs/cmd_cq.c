@@ -17,16 +17,6 @@ struct uv_comp_channel {
 	struct uv_events *channel;
 };
 
-/* There is no handler: the dispatcher creates the event file. */
-static struct uv_row create_comp_channel_write __ro_after_init = {
-	.name = "create_comp_channel",
-	UV_WRITE_CMD(CREATE_COMP_CHANNEL),
-	.flags = UV_CONTEXT,
-	UV_WRITE_FIELDS(uv_comp_channel, ib_uverbs_create_comp_channel,
-			ib_uverbs_create_comp_channel_resp,
-			W_FD_NEW(0, fd, channel)),
-};
-
 struct uv_create_cq {
 	struct ib_uobject *cq;
 	struct uv_events *channel, *async;
@@ -75,54 +65,6 @@ static int uv_do_create_cq(struct uv_call *call, void *args)
 	return 0;
 }
 
-static struct uv_row create_cq_write __ro_after_init = {
-	.name = "create_cq",
-	UV_WRITE_CMD(CREATE_CQ),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN(create_cq),
-	.handler = uv_do_create_cq,
-	UV_WRITE_FIELDS(uv_create_cq, ib_uverbs_create_cq, ib_uverbs_create_cq_resp,
-			W_NEW(cq, cq_handle, cq),
-			W_FD_OR_NONE(comp_channel, channel),
-			W_IN_SPAN(user_handle, comp_vector, user_handle, comp_vector),
-			W_OUT(cqe, cqe)),
-};
-
-static struct uv_row create_cq_ex __ro_after_init = {
-	.name = "create_cq",
-	UV_WRITE_EX_CMD(CREATE_CQ),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN(create_cq),
-	.handler = uv_do_create_cq,
-	UV_WRITE_FIELDS(uv_create_cq, ib_uverbs_ex_create_cq, ib_uverbs_ex_create_cq_resp,
-			W_ZERO(comp_mask),
-			W_ZERO(reserved),
-			W_NEW(cq, base.cq_handle, cq),
-			W_FD_OR_NONE(comp_channel, channel),
-			W_IN_SPAN(user_handle, comp_vector, user_handle, comp_vector),
-			W_IN(flags, flags),
-			W_OUT(base.cqe, cqe),
-			W_OUT_LEN(response_length)),
-};
-
-static struct uv_row create_cq_ioctl __ro_after_init = {
-	.name = "create_cq",
-	UV_IOCTL_METHOD(CQ, CQ_CREATE),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN2(create_cq, destroy_cq),
-	.handler = uv_do_create_cq,
-	UV_IOCTL_FIELDS(uv_create_cq,
-			A_NEW(cq, CREATE_CQ_HANDLE, cq),
-			A_IN(CREATE_CQ_CQE, cqe),
-			A_IN(CREATE_CQ_USER_HANDLE, user_handle),
-			A_FD(CREATE_CQ_COMP_CHANNEL, channel, UV_OPTIONAL),
-			A_IN(CREATE_CQ_COMP_VECTOR, comp_vector),
-			A_FLAGS(CREATE_CQ_FLAGS, IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION |
-				IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN, flags, UV_OPTIONAL),
-			A_OUT(CREATE_CQ_RESP_CQE, cqe),
-			A_FD(CREATE_CQ_EVENT_FD, async, UV_OPTIONAL | UV_ASYNC)),
-};
-
 struct uv_resize_cq {
 	struct ib_uobject *cq;
 	u32 cqe;	/* also a result */
@@ -139,18 +81,6 @@ static int uv_do_resize_cq(struct uv_call *call, void *args)
 	return err;
 }
 
-static struct uv_row resize_cq_write __ro_after_init = {
-	.name = "resize_cq",
-	UV_WRITE_CMD(RESIZE_CQ),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN(UV_OP_RESIZE_CQ),
-	.handler = uv_do_resize_cq,
-	UV_WRITE_FIELDS(uv_resize_cq, ib_uverbs_resize_cq, ib_uverbs_resize_cq_resp,
-			W_OBJ(cq, UV_READ, cq_handle, cq),
-			W_IN(cqe, cqe),
-			W_OUT(cqe, cqe)),
-};
-
 struct uv_modify_cq {
 	struct ib_uobject *cq;
 	u32 mask;
@@ -166,19 +96,6 @@ static int uv_do_modify_cq(struct uv_call *call, void *args)
 	return rdma_set_cq_moderation(a->cq->object, a->moderation.cq_count,
 				      a->moderation.cq_period);
 }
-
-static struct uv_row modify_cq_ex __ro_after_init = {
-	.name = "modify_cq",
-	UV_WRITE_EX_CMD(MODIFY_CQ),
-	UV_NEEDS_FN(modify_cq),
-	.handler = uv_do_modify_cq,
-	UV_WRITE_FIELDS(uv_modify_cq, ib_uverbs_ex_modify_cq, uv_none,
-			W_ZERO(reserved),
-			W_BITS(attr_mask, IB_CQ_MODERATE, EOPNOTSUPP),
-			W_OBJ(cq, UV_READ, cq_handle, cq),
-			W_IN(attr_mask, mask),
-			W_IN(attr, moderation)),
-};
 
 static void uv_wc_to_user(struct ib_uverbs_wc *to, struct ib_device *dev, const struct ib_wc *from)
 {
@@ -244,17 +161,6 @@ static int uv_do_poll_cq(struct uv_call *call, void *args)
 	return copy_to_user(call->out, &resp, sizeof(resp)) ? -EFAULT : 0;
 }
 
-static struct uv_row poll_cq_write __ro_after_init = {
-	.name = "poll_cq",
-	UV_WRITE_CMD(POLL_CQ),
-	.flags = UV_OWN_RESPONSE,
-	UV_NEEDS_FN(poll_cq),
-	.handler = uv_do_poll_cq,
-	UV_WRITE_FIELDS(uv_poll_cq, ib_uverbs_poll_cq, ib_uverbs_poll_cq_resp,
-			W_OBJ(cq, UV_READ, cq_handle, cq),
-			W_IN(ne, entries)),
-};
-
 struct uv_notify_cq {
 	struct ib_uobject *cq;
 	u32 solicited_only;
@@ -268,16 +174,6 @@ static int uv_do_notify_cq(struct uv_call *call, void *args)
 	ib_req_notify_cq(a->cq->object, a->solicited_only ? IB_CQ_SOLICITED : IB_CQ_NEXT_COMP);
 	return 0;
 }
-
-static struct uv_row req_notify_cq_write __ro_after_init = {
-	.name = "req_notify_cq",
-	UV_WRITE_CMD(REQ_NOTIFY_CQ),
-	UV_NEEDS_FN(req_notify_cq),
-	.handler = uv_do_notify_cq,
-	UV_WRITE_FIELDS(uv_notify_cq, ib_uverbs_req_notify_cq, uv_none,
-			W_OBJ(cq, UV_READ, cq_handle, cq),
-			W_IN(solicited_only, solicited_only)),
-};
 
 struct uv_destroy_cq {
 	struct ib_uobject *cq;
@@ -295,26 +191,6 @@ static int uv_do_destroy_cq(struct uv_call *call, void *args)
 	a->resp.async_events_reported = ucq->ev.source.base.reported;
 	return 0;
 }
-
-static struct uv_row destroy_cq_write __ro_after_init = {
-	.name = "destroy_cq",
-	UV_WRITE_CMD(DESTROY_CQ),
-	UV_NEEDS_FN(destroy_cq),
-	.handler = uv_do_destroy_cq,
-	UV_WRITE_FIELDS(uv_destroy_cq, ib_uverbs_destroy_cq, ib_uverbs_destroy_cq_resp,
-			W_OBJ(cq, UV_DESTROY, cq_handle, cq),
-			W_OUT_ALL(resp)),
-};
-
-static struct uv_row destroy_cq_ioctl __ro_after_init = {
-	.name = "destroy_cq",
-	UV_IOCTL_METHOD(CQ, CQ_DESTROY),
-	UV_NEEDS_FN(destroy_cq),
-	.handler = uv_do_destroy_cq,
-	UV_IOCTL_FIELDS(uv_destroy_cq,
-			A_OBJ(cq, UV_DESTROY, DESTROY_CQ_HANDLE, cq),
-			A_OUT(DESTROY_CQ_RESP, resp)),
-};
 
 static int uv_cq_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			 struct uverbs_attr_bundle *attrs)
@@ -337,16 +213,111 @@ const struct uv_type uv_cq = {
 	.destroy = uv_cq_destroy,
 };
 
-struct uv_row *const uv_cq_rows[] = {
-	&create_comp_channel_write,
-	&create_cq_write,
-	&create_cq_ex,
-	&create_cq_ioctl,
-	&resize_cq_write,
-	&modify_cq_ex,
-	&poll_cq_write,
-	&req_notify_cq_write,
-	&destroy_cq_write,
-	&destroy_cq_ioctl,
-	NULL,
-};
+struct uv_row uv_cq_rows[] __ro_after_init = { {
+	/* There is no handler: the dispatcher creates the event file. */
+	.name = "create_comp_channel",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL),
+	.flags = UV_CONTEXT,
+	UV_WRITE_FIELDS(uv_comp_channel, ib_uverbs_create_comp_channel,
+			ib_uverbs_create_comp_channel_resp,
+			W_FD_NEW(0, fd, channel)),
+}, {
+	.name = "create_cq",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_CREATE_CQ),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(create_cq),
+	.handler = uv_do_create_cq,
+	UV_WRITE_FIELDS(uv_create_cq, ib_uverbs_create_cq, ib_uverbs_create_cq_resp,
+			W_NEW(cq, cq_handle, cq),
+			W_FD_OR_NONE(comp_channel, channel),
+			W_IN_SPAN(user_handle, comp_vector, user_handle, comp_vector),
+			W_OUT(cqe, cqe)),
+}, {
+	.name = "create_cq",
+	UV_WRITE_EX_CMD(IB_USER_VERBS_EX_CMD_CREATE_CQ),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(create_cq),
+	.handler = uv_do_create_cq,
+	UV_WRITE_FIELDS(uv_create_cq, ib_uverbs_ex_create_cq, ib_uverbs_ex_create_cq_resp,
+			W_ZERO(comp_mask),
+			W_ZERO(reserved),
+			W_NEW(cq, base.cq_handle, cq),
+			W_FD_OR_NONE(comp_channel, channel),
+			W_IN_SPAN(user_handle, comp_vector, user_handle, comp_vector),
+			W_IN(flags, flags),
+			W_OUT(base.cqe, cqe),
+			W_OUT_LEN(response_length)),
+}, {
+	.name = "create_cq",
+	UV_IOCTL_METHOD(UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN2(create_cq, destroy_cq),
+	.handler = uv_do_create_cq,
+	UV_IOCTL_FIELDS(uv_create_cq,
+			A_NEW(cq, UVERBS_ATTR_CREATE_CQ_HANDLE, cq),
+			A_IN(UVERBS_ATTR_CREATE_CQ_CQE, cqe),
+			A_IN(UVERBS_ATTR_CREATE_CQ_USER_HANDLE, user_handle),
+			A_FD(UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL, channel, UV_OPTIONAL),
+			A_IN(UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, comp_vector),
+			A_FLAGS(UVERBS_ATTR_CREATE_CQ_FLAGS,
+				IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION |
+				IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN, flags, UV_OPTIONAL),
+			A_OUT(UVERBS_ATTR_CREATE_CQ_RESP_CQE, cqe),
+			A_FD(UVERBS_ATTR_CREATE_CQ_EVENT_FD, async, UV_OPTIONAL | UV_ASYNC)),
+}, {
+	.name = "resize_cq",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_RESIZE_CQ),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(UV_OP_RESIZE_CQ),
+	.handler = uv_do_resize_cq,
+	UV_WRITE_FIELDS(uv_resize_cq, ib_uverbs_resize_cq, ib_uverbs_resize_cq_resp,
+			W_OBJ(cq, UV_READ, cq_handle, cq),
+			W_IN(cqe, cqe),
+			W_OUT(cqe, cqe)),
+}, {
+	.name = "modify_cq",
+	UV_WRITE_EX_CMD(IB_USER_VERBS_EX_CMD_MODIFY_CQ),
+	UV_NEEDS_FN(modify_cq),
+	.handler = uv_do_modify_cq,
+	UV_WRITE_FIELDS(uv_modify_cq, ib_uverbs_ex_modify_cq, uv_none,
+			W_ZERO(reserved),
+			W_BITS(attr_mask, IB_CQ_MODERATE, EOPNOTSUPP),
+			W_OBJ(cq, UV_READ, cq_handle, cq),
+			W_IN(attr_mask, mask),
+			W_IN(attr, moderation)),
+}, {
+	.name = "poll_cq",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_POLL_CQ),
+	.flags = UV_OWN_RESPONSE,
+	UV_NEEDS_FN(poll_cq),
+	.handler = uv_do_poll_cq,
+	UV_WRITE_FIELDS(uv_poll_cq, ib_uverbs_poll_cq, ib_uverbs_poll_cq_resp,
+			W_OBJ(cq, UV_READ, cq_handle, cq),
+			W_IN(ne, entries)),
+}, {
+	.name = "req_notify_cq",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ),
+	UV_NEEDS_FN(req_notify_cq),
+	.handler = uv_do_notify_cq,
+	UV_WRITE_FIELDS(uv_notify_cq, ib_uverbs_req_notify_cq, uv_none,
+			W_OBJ(cq, UV_READ, cq_handle, cq),
+			W_IN(solicited_only, solicited_only)),
+}, {
+	.name = "destroy_cq",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_DESTROY_CQ),
+	UV_NEEDS_FN(destroy_cq),
+	.handler = uv_do_destroy_cq,
+	UV_WRITE_FIELDS(uv_destroy_cq, ib_uverbs_destroy_cq, ib_uverbs_destroy_cq_resp,
+			W_OBJ(cq, UV_DESTROY, cq_handle, cq),
+			W_OUT_ALL(resp)),
+}, {
+	.name = "destroy_cq",
+	UV_IOCTL_METHOD(UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_DESTROY),
+	UV_NEEDS_FN(destroy_cq),
+	.handler = uv_do_destroy_cq,
+	UV_IOCTL_FIELDS(uv_destroy_cq,
+			A_OBJ(cq, UV_DESTROY, UVERBS_ATTR_DESTROY_CQ_HANDLE, cq),
+			A_OUT(UVERBS_ATTR_DESTROY_CQ_RESP, resp)),
+}, {
+	/* the end */
+} };

@@ -102,37 +102,8 @@ static int uv_do_get_context(struct uv_call *call, void *args)
 	return 0;
 }
 
-static struct uv_row get_context_write __ro_after_init = {
-	.name = "get_context",
-	UV_WRITE_CMD(GET_CONTEXT),
-	.flags = UV_DRIVER_DATA,
-	.handler = uv_do_get_context,
-	UV_WRITE_FIELDS(uv_get_context, ib_uverbs_get_context, ib_uverbs_get_context_resp,
-			W_FD_NEW(UV_ASYNC, async_fd, async),
-			W_OUT(num_comp_vectors, num_comp_vectors)),
-};
-
-static struct uv_row get_context_ioctl __ro_after_init = {
-	.name = "get_context",
-	UV_IOCTL_METHOD(DEVICE, GET_CONTEXT),
-	.flags = UV_DRIVER_DATA,
-	.handler = uv_do_get_context,
-	UV_IOCTL_FIELDS(uv_get_context,
-			A_OUT(GET_CONTEXT_NUM_COMP_VECTORS, num_comp_vectors, UV_OPTIONAL),
-			A_OUT(GET_CONTEXT_CORE_SUPPORT, core_support, UV_OPTIONAL)),
-};
-
 struct uv_async_event_alloc {
 	struct uv_events *events;
-};
-
-/* There is no handler: the dispatcher creates the event file. */
-static struct uv_row async_event_alloc_ioctl __ro_after_init = {
-	.name = "async_event_alloc",
-	UV_IOCTL_METHOD(ASYNC_EVENT, ASYNC_EVENT_ALLOC),
-	.flags = UV_CONTEXT,
-	UV_IOCTL_FIELDS(uv_async_event_alloc,
-			A_FD_NEW(ASYNC_EVENT_ALLOC_FD_HANDLE, events, UV_ASYNC)),
 };
 
 static int uv_do_query_context(struct uv_call *call, void *args)
@@ -145,16 +116,6 @@ static int uv_do_query_context(struct uv_call *call, void *args)
 	a->core_support = uv_core_support(call->dev);
 	return call->dev->ops.query_ucontext(call->attrs.context, &call->attrs);
 }
-
-static struct uv_row query_context_ioctl __ro_after_init = {
-	.name = "query_context",
-	UV_IOCTL_METHOD(DEVICE, QUERY_CONTEXT),
-	.flags = UV_CONTEXT,
-	.handler = uv_do_query_context,
-	UV_IOCTL_FIELDS(uv_get_context,
-			A_OUT(QUERY_CONTEXT_NUM_COMP_VECTORS, num_comp_vectors, UV_OPTIONAL),
-			A_OUT(QUERY_CONTEXT_CORE_SUPPORT, core_support, UV_OPTIONAL)),
-};
 
 static void uv_device_attr_to_user(struct ib_uverbs_query_device_resp *to,
 				   const struct ib_device *dev,
@@ -213,15 +174,6 @@ static int uv_do_query_device(struct uv_call *call, void *args)
 	return 0;
 }
 
-static struct uv_row query_device_write __ro_after_init = {
-	.name = "query_device",
-	UV_WRITE_CMD(QUERY_DEVICE),
-	.flags = UV_CONTEXT,
-	.handler = uv_do_query_device,
-	UV_WRITE_FIELDS(uv_query_device, ib_uverbs_query_device, ib_uverbs_query_device_resp,
-			W_OUT_ALL(resp.base)),
-};
-
 static int uv_do_query_device_ex(struct uv_call *call, void *args)
 {
 	struct uv_query_device *a = args;
@@ -265,19 +217,6 @@ out:
 	kfree(from);
 	return err;
 }
-
-static struct uv_row query_device_ex __ro_after_init = {
-	.name = "query_device",
-	UV_WRITE_EX_CMD(QUERY_DEVICE),
-	.flags = UV_CONTEXT | UV_DRIVER_DATA,
-	UV_NEEDS_FN(query_device),
-	.handler = uv_do_query_device_ex,
-	UV_WRITE_FIELDS(uv_query_device, ib_uverbs_ex_query_device, ib_uverbs_ex_query_device_resp,
-			W_ZERO(comp_mask),
-			W_ZERO(reserved),
-			W_OUT_ALL(resp),
-			W_OUT_LEN(response_length)),
-};
 
 static u16 uv_lid_to_user(struct ib_device *dev, u32 port, u32 lid)
 {
@@ -332,28 +271,6 @@ static int uv_do_query_port(struct uv_call *call, void *args)
 	return 0;
 }
 
-static struct uv_row query_port_write __ro_after_init = {
-	.name = "query_port",
-	UV_WRITE_CMD(QUERY_PORT),
-	.flags = UV_CONTEXT,
-	UV_NEEDS_FN(query_port),
-	.handler = uv_do_query_port,
-	UV_WRITE_FIELDS(uv_query_port, ib_uverbs_query_port, ib_uverbs_query_port_resp,
-			W_IN(port_num, port),
-			W_OUT_ALL(resp.legacy_resp)),
-};
-
-static struct uv_row query_port_ioctl __ro_after_init = {
-	.name = "query_port",
-	UV_IOCTL_METHOD(DEVICE, QUERY_PORT),
-	.flags = UV_CONTEXT,
-	UV_NEEDS_FN(query_port),
-	.handler = uv_do_query_port,
-	UV_IOCTL_FIELDS(uv_query_port,
-			A_CONST(QUERY_PORT_PORT_NUM, port),
-			A_OUT(QUERY_PORT_RESP, resp, UV_EXTENSIBLE)),
-};
-
 struct uv_query_gid_table {
 	u64 entry_size;
 	u32 flags;
@@ -399,18 +316,6 @@ out:
 	return err;
 }
 
-static struct uv_row query_gid_table_ioctl __ro_after_init = {
-	.name = "query_gid_table",
-	UV_IOCTL_METHOD(DEVICE, QUERY_GID_TABLE),
-	.flags = UV_CONTEXT,
-	.handler = uv_do_query_gid_table,
-	UV_IOCTL_FIELDS(uv_query_gid_table,
-			A_CONST(QUERY_GID_TABLE_ENTRY_SIZE, entry_size),
-			A_FLAGS(QUERY_GID_TABLE_FLAGS, 0, flags, UV_OPTIONAL),
-			A_BUF(QUERY_GID_TABLE_RESP_ENTRIES, 0, entries, UV_BUF_OUT),
-			A_OUT(QUERY_GID_TABLE_RESP_NUM_ENTRIES, count)),
-};
-
 struct uv_query_gid_entry {
 	u32 port;
 	u32 index;
@@ -446,18 +351,6 @@ static int uv_do_query_gid_entry(struct uv_call *call, void *args)
 	return err;
 }
 
-static struct uv_row query_gid_entry_ioctl __ro_after_init = {
-	.name = "query_gid_entry",
-	UV_IOCTL_METHOD(DEVICE, QUERY_GID_ENTRY),
-	.flags = UV_CONTEXT,
-	.handler = uv_do_query_gid_entry,
-	UV_IOCTL_FIELDS(uv_query_gid_entry,
-			A_CONST(QUERY_GID_ENTRY_PORT, port),
-			A_CONST(QUERY_GID_ENTRY_GID_INDEX, index),
-			A_FLAGS(QUERY_GID_ENTRY_FLAGS, 0, flags),
-			A_OUT(QUERY_GID_ENTRY_RESP_ENTRY, entry, UV_EXTENSIBLE)),
-};
-
 struct uv_info_handles {
 	u16 type;
 	struct uv_buf list;
@@ -486,27 +379,104 @@ static int uv_do_info_handles(struct uv_call *call, void *args)
 	return err;
 }
 
-static struct uv_row info_handles_ioctl __ro_after_init = {
+struct uv_row uv_device_rows[] __ro_after_init = { {
+	.name = "get_context",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_GET_CONTEXT),
+	.flags = UV_DRIVER_DATA,
+	.handler = uv_do_get_context,
+	UV_WRITE_FIELDS(uv_get_context, ib_uverbs_get_context, ib_uverbs_get_context_resp,
+			W_FD_NEW(UV_ASYNC, async_fd, async),
+			W_OUT(num_comp_vectors, num_comp_vectors)),
+}, {
+	.name = "get_context",
+	UV_IOCTL_METHOD(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT),
+	.flags = UV_DRIVER_DATA,
+	.handler = uv_do_get_context,
+	UV_IOCTL_FIELDS(uv_get_context,
+			A_OUT(UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, num_comp_vectors,
+			      UV_OPTIONAL),
+			A_OUT(UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, core_support, UV_OPTIONAL)),
+}, {
+	.name = "query_context",
+	UV_IOCTL_METHOD(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT),
+	.flags = UV_CONTEXT,
+	.handler = uv_do_query_context,
+	UV_IOCTL_FIELDS(uv_get_context,
+			A_OUT(UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, num_comp_vectors,
+			      UV_OPTIONAL),
+			A_OUT(UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, core_support, UV_OPTIONAL)),
+}, {
+	/* There is no handler: the dispatcher creates the event file. */
+	.name = "async_event_alloc",
+	UV_IOCTL_METHOD(UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC),
+	.flags = UV_CONTEXT,
+	UV_IOCTL_FIELDS(uv_async_event_alloc,
+			A_FD_NEW(UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, events, UV_ASYNC)),
+}, {
+	.name = "query_device",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_QUERY_DEVICE),
+	.flags = UV_CONTEXT,
+	.handler = uv_do_query_device,
+	UV_WRITE_FIELDS(uv_query_device, ib_uverbs_query_device, ib_uverbs_query_device_resp,
+			W_OUT_ALL(resp.base)),
+}, {
+	.name = "query_device",
+	UV_WRITE_EX_CMD(IB_USER_VERBS_EX_CMD_QUERY_DEVICE),
+	.flags = UV_CONTEXT | UV_DRIVER_DATA,
+	UV_NEEDS_FN(query_device),
+	.handler = uv_do_query_device_ex,
+	UV_WRITE_FIELDS(uv_query_device, ib_uverbs_ex_query_device, ib_uverbs_ex_query_device_resp,
+			W_ZERO(comp_mask),
+			W_ZERO(reserved),
+			W_OUT_ALL(resp),
+			W_OUT_LEN(response_length)),
+}, {
+	.name = "query_port",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_QUERY_PORT),
+	.flags = UV_CONTEXT,
+	UV_NEEDS_FN(query_port),
+	.handler = uv_do_query_port,
+	UV_WRITE_FIELDS(uv_query_port, ib_uverbs_query_port, ib_uverbs_query_port_resp,
+			W_IN(port_num, port),
+			W_OUT_ALL(resp.legacy_resp)),
+}, {
+	.name = "query_port",
+	UV_IOCTL_METHOD(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT),
+	.flags = UV_CONTEXT,
+	UV_NEEDS_FN(query_port),
+	.handler = uv_do_query_port,
+	UV_IOCTL_FIELDS(uv_query_port,
+			A_CONST(UVERBS_ATTR_QUERY_PORT_PORT_NUM, port),
+			A_OUT(UVERBS_ATTR_QUERY_PORT_RESP, resp, UV_EXTENSIBLE)),
+}, {
+	.name = "query_gid_table",
+	UV_IOCTL_METHOD(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_TABLE),
+	.flags = UV_CONTEXT,
+	.handler = uv_do_query_gid_table,
+	UV_IOCTL_FIELDS(uv_query_gid_table,
+			A_CONST(UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE, entry_size),
+			A_FLAGS(UVERBS_ATTR_QUERY_GID_TABLE_FLAGS, 0, flags, UV_OPTIONAL),
+			A_BUF(UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES, 0, entries, UV_BUF_OUT),
+			A_OUT(UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, count)),
+}, {
+	.name = "query_gid_entry",
+	UV_IOCTL_METHOD(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY),
+	.flags = UV_CONTEXT,
+	.handler = uv_do_query_gid_entry,
+	UV_IOCTL_FIELDS(uv_query_gid_entry,
+			A_CONST(UVERBS_ATTR_QUERY_GID_ENTRY_PORT, port),
+			A_CONST(UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, index),
+			A_FLAGS(UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, 0, flags),
+			A_OUT(UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, entry, UV_EXTENSIBLE)),
+}, {
 	.name = "info_handles",
-	UV_IOCTL_METHOD(DEVICE, INFO_HANDLES),
+	UV_IOCTL_METHOD(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INFO_HANDLES),
 	.handler = uv_do_info_handles,
 	UV_IOCTL_FIELDS(uv_info_handles,
-			A_CONST(INFO_OBJECT_ID, type),
-			A_OUT(INFO_TOTAL_HANDLES, total, UV_OPTIONAL),
-			A_BUF(INFO_HANDLES_LIST, sizeof(u32), list, UV_BUF_OUT | UV_OPTIONAL)),
-};
-
-struct uv_row *const uv_device_rows[] = {
-	&get_context_write,
-	&get_context_ioctl,
-	&query_context_ioctl,
-	&async_event_alloc_ioctl,
-	&query_device_write,
-	&query_device_ex,
-	&query_port_write,
-	&query_port_ioctl,
-	&query_gid_table_ioctl,
-	&query_gid_entry_ioctl,
-	&info_handles_ioctl,
-	NULL,
-};
+			A_CONST(UVERBS_ATTR_INFO_OBJECT_ID, type),
+			A_OUT(UVERBS_ATTR_INFO_TOTAL_HANDLES, total, UV_OPTIONAL),
+			A_BUF(UVERBS_ATTR_INFO_HANDLES_LIST, sizeof(u32), list,
+			      UV_BUF_OUT | UV_OPTIONAL)),
+}, {
+	/* the end */
+} };

@@ -65,20 +65,6 @@ static int uv_do_reg_mr(struct uv_call *call, void *args)
 	return 0;
 }
 
-static struct uv_row reg_mr_write __ro_after_init = {
-	.name = "reg_mr",
-	UV_WRITE_CMD(REG_MR),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN(reg_user_mr),
-	.handler = uv_do_reg_mr,
-	UV_WRITE_FIELDS(uv_reg_mr, ib_uverbs_reg_mr, ib_uverbs_reg_mr_resp,
-			W_NEW(mr, mr_handle, mr),
-			W_OBJ(pd, UV_READ, pd_handle, pd),
-			W_IN_SPAN(start, hca_va, start, virt),
-			W_IN(access_flags, access),
-			W_OUT_SPAN(lkey, rkey, lkey, rkey)),
-};
-
 struct uv_rereg_mr {
 	struct ib_uobject *mr, *pd;
 	u32 flags;
@@ -159,22 +145,6 @@ static bool uv_rereg_has_pd(const void *request)
 	return ((const struct ib_uverbs_rereg_mr *)request)->flags & IB_MR_REREG_PD;
 }
 
-static struct uv_row rereg_mr_write __ro_after_init = {
-	.name = "rereg_mr",
-	UV_WRITE_CMD(REREG_MR),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN(rereg_user_mr),
-	.handler = uv_do_rereg_mr,
-	UV_WRITE_FIELDS(uv_rereg_mr, ib_uverbs_rereg_mr, ib_uverbs_rereg_mr_resp,
-			W_BITS(flags, IB_MR_REREG_SUPPORTED, EOPNOTSUPP),
-			W_OBJ(mr, UV_WRITE, mr_handle, mr),
-			W_OBJ_WHEN(uv_rereg_has_pd, pd, UV_READ, pd_handle, pd),
-			W_IN(flags, flags),
-			W_IN_SPAN(start, hca_va, start, virt),
-			W_IN(access_flags, access),
-			W_OUT_SPAN(lkey, rkey, lkey, rkey)),
-};
-
 struct uv_query_mr {
 	struct ib_uobject *mr;
 	/* out: */
@@ -194,18 +164,6 @@ static int uv_do_query_mr(struct uv_call *call, void *args)
 	return 0;
 }
 
-static struct uv_row query_mr_ioctl __ro_after_init = {
-	.name = "query_mr",
-	UV_IOCTL_METHOD(MR, QUERY_MR),
-	.handler = uv_do_query_mr,
-	UV_IOCTL_FIELDS(uv_query_mr,
-			A_OBJ(mr, UV_READ, QUERY_MR_HANDLE, mr),
-			A_OUT(QUERY_MR_RESP_LKEY, lkey),
-			A_OUT(QUERY_MR_RESP_RKEY, rkey),
-			A_OUT(QUERY_MR_RESP_LENGTH, length),
-			A_OUT(QUERY_MR_RESP_IOVA, iova, UV_OPTIONAL)),
-};
-
 static int uv_mr_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			 struct uverbs_attr_bundle *attrs)
 {
@@ -217,22 +175,6 @@ const struct uv_type uv_mr = {
 	.id = UVERBS_OBJECT_MR,
 	.size = UV_SIZE(struct uv_object),
 	.destroy = uv_mr_destroy,
-};
-
-static struct uv_row dereg_mr_write __ro_after_init = {
-	.name = "dereg_mr",
-	UV_WRITE_CMD(DEREG_MR),
-	UV_NEEDS_FN(dereg_mr),
-	UV_WRITE_FIELDS(uv_destroy, ib_uverbs_dereg_mr, uv_none,
-			W_OBJ(mr, UV_DESTROY, mr_handle, obj)),
-};
-
-static struct uv_row dereg_mr_ioctl __ro_after_init = {
-	.name = "dereg_mr",
-	UV_IOCTL_METHOD(MR, MR_DESTROY),
-	UV_NEEDS_FN(dereg_mr),
-	UV_IOCTL_FIELDS(uv_destroy,
-			A_OBJ(mr, UV_DESTROY, DESTROY_MR_HANDLE, obj)),
 };
 
 struct uv_alloc_mw {
@@ -269,19 +211,6 @@ static int uv_do_alloc_mw(struct uv_call *call, void *args)
 	return 0;
 }
 
-static struct uv_row alloc_mw_write __ro_after_init = {
-	.name = "alloc_mw",
-	UV_WRITE_CMD(ALLOC_MW),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN(alloc_mw),
-	.handler = uv_do_alloc_mw,
-	UV_WRITE_FIELDS(uv_alloc_mw, ib_uverbs_alloc_mw, ib_uverbs_alloc_mw_resp,
-			W_NEW(mw, mw_handle, mw),
-			W_OBJ(pd, UV_READ, pd_handle, pd),
-			W_IN(mw_type, type),
-			W_OUT(rkey, rkey)),
-};
-
 static int uv_mw_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			 struct uverbs_attr_bundle *attrs)
 {
@@ -304,30 +233,77 @@ const struct uv_type uv_mw = {
 	.destroy = uv_mw_destroy,
 };
 
-static struct uv_row dealloc_mw_write __ro_after_init = {
+struct uv_row uv_mr_rows[] __ro_after_init = { {
+	.name = "reg_mr",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_REG_MR),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(reg_user_mr),
+	.handler = uv_do_reg_mr,
+	UV_WRITE_FIELDS(uv_reg_mr, ib_uverbs_reg_mr, ib_uverbs_reg_mr_resp,
+			W_NEW(mr, mr_handle, mr),
+			W_OBJ(pd, UV_READ, pd_handle, pd),
+			W_IN_SPAN(start, hca_va, start, virt),
+			W_IN(access_flags, access),
+			W_OUT_SPAN(lkey, rkey, lkey, rkey)),
+}, {
+	.name = "rereg_mr",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_REREG_MR),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(rereg_user_mr),
+	.handler = uv_do_rereg_mr,
+	UV_WRITE_FIELDS(uv_rereg_mr, ib_uverbs_rereg_mr, ib_uverbs_rereg_mr_resp,
+			W_BITS(flags, IB_MR_REREG_SUPPORTED, EOPNOTSUPP),
+			W_OBJ(mr, UV_WRITE, mr_handle, mr),
+			W_OBJ_WHEN(uv_rereg_has_pd, pd, UV_READ, pd_handle, pd),
+			W_IN(flags, flags),
+			W_IN_SPAN(start, hca_va, start, virt),
+			W_IN(access_flags, access),
+			W_OUT_SPAN(lkey, rkey, lkey, rkey)),
+}, {
+	.name = "query_mr",
+	UV_IOCTL_METHOD(UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR),
+	.handler = uv_do_query_mr,
+	UV_IOCTL_FIELDS(uv_query_mr,
+			A_OBJ(mr, UV_READ, UVERBS_ATTR_QUERY_MR_HANDLE, mr),
+			A_OUT(UVERBS_ATTR_QUERY_MR_RESP_LKEY, lkey),
+			A_OUT(UVERBS_ATTR_QUERY_MR_RESP_RKEY, rkey),
+			A_OUT(UVERBS_ATTR_QUERY_MR_RESP_LENGTH, length),
+			A_OUT(UVERBS_ATTR_QUERY_MR_RESP_IOVA, iova, UV_OPTIONAL)),
+}, {
+	.name = "dereg_mr",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_DEREG_MR),
+	UV_NEEDS_FN(dereg_mr),
+	UV_WRITE_FIELDS(uv_destroy, ib_uverbs_dereg_mr, uv_none,
+			W_OBJ(mr, UV_DESTROY, mr_handle, obj)),
+}, {
+	.name = "dereg_mr",
+	UV_IOCTL_METHOD(UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY),
+	UV_NEEDS_FN(dereg_mr),
+	UV_IOCTL_FIELDS(uv_destroy,
+			A_OBJ(mr, UV_DESTROY, UVERBS_ATTR_DESTROY_MR_HANDLE, obj)),
+}, {
+	.name = "alloc_mw",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_ALLOC_MW),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(alloc_mw),
+	.handler = uv_do_alloc_mw,
+	UV_WRITE_FIELDS(uv_alloc_mw, ib_uverbs_alloc_mw, ib_uverbs_alloc_mw_resp,
+			W_NEW(mw, mw_handle, mw),
+			W_OBJ(pd, UV_READ, pd_handle, pd),
+			W_IN(mw_type, type),
+			W_OUT(rkey, rkey)),
+}, {
 	.name = "dealloc_mw",
-	UV_WRITE_CMD(DEALLOC_MW),
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_DEALLOC_MW),
 	UV_NEEDS_FN(dealloc_mw),
 	UV_WRITE_FIELDS(uv_destroy, ib_uverbs_dealloc_mw, uv_none,
 			W_OBJ(mw, UV_DESTROY, mw_handle, obj)),
-};
-
-static struct uv_row dealloc_mw_ioctl __ro_after_init = {
+}, {
 	.name = "dealloc_mw",
-	UV_IOCTL_METHOD(MW, MW_DESTROY),
+	UV_IOCTL_METHOD(UVERBS_OBJECT_MW, UVERBS_METHOD_MW_DESTROY),
 	UV_NEEDS_FN(dealloc_mw),
 	UV_IOCTL_FIELDS(uv_destroy,
-			A_OBJ(mw, UV_DESTROY, DESTROY_MW_HANDLE, obj)),
-};
-
-struct uv_row *const uv_mr_rows[] = {
-	&reg_mr_write,
-	&rereg_mr_write,
-	&query_mr_ioctl,
-	&dereg_mr_write,
-	&dereg_mr_ioctl,
-	&alloc_mw_write,
-	&dealloc_mw_write,
-	&dealloc_mw_ioctl,
-	NULL,
-};
+			A_OBJ(mw, UV_DESTROY, UVERBS_ATTR_DESTROY_MW_HANDLE, obj)),
+}, {
+	/* the end */
+} };

@@ -35,16 +35,6 @@ static int uv_do_alloc_pd(struct uv_call *call, void *args)
 	return 0;
 }
 
-static struct uv_row alloc_pd_write __ro_after_init = {
-	.name = "alloc_pd",
-	UV_WRITE_CMD(ALLOC_PD),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN(alloc_pd),
-	.handler = uv_do_alloc_pd,
-	UV_WRITE_FIELDS(uv_alloc_pd, ib_uverbs_alloc_pd, ib_uverbs_alloc_pd_resp,
-			W_NEW(pd, pd_handle, pd)),
-};
-
 static int uv_pd_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			 struct uverbs_attr_bundle *attrs)
 {
@@ -62,25 +52,26 @@ const struct uv_type uv_pd = {
 	.destroy = uv_pd_destroy,
 };
 
-static struct uv_row dealloc_pd_write __ro_after_init = {
+struct uv_row uv_pd_rows[] __ro_after_init = { {
+	.name = "alloc_pd",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_ALLOC_PD),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(alloc_pd),
+	.handler = uv_do_alloc_pd,
+	UV_WRITE_FIELDS(uv_alloc_pd, ib_uverbs_alloc_pd, ib_uverbs_alloc_pd_resp,
+			W_NEW(pd, pd_handle, pd)),
+}, {
 	.name = "dealloc_pd",
-	UV_WRITE_CMD(DEALLOC_PD),
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_DEALLOC_PD),
 	UV_NEEDS_FN(dealloc_pd),
 	UV_WRITE_FIELDS(uv_destroy, ib_uverbs_dealloc_pd, uv_none,
 			W_OBJ(pd, UV_DESTROY, pd_handle, obj)),
-};
-
-static struct uv_row dealloc_pd_ioctl __ro_after_init = {
+}, {
 	.name = "dealloc_pd",
-	UV_IOCTL_METHOD(PD, PD_DESTROY),
+	UV_IOCTL_METHOD(UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY),
 	UV_NEEDS_FN(dealloc_pd),
 	UV_IOCTL_FIELDS(uv_destroy,
-			A_OBJ(pd, UV_DESTROY, DESTROY_PD_HANDLE, obj)),
-};
-
-struct uv_row *const uv_pd_rows[] = {
-	&alloc_pd_write,
-	&dealloc_pd_write,
-	&dealloc_pd_ioctl,
-	NULL,
-};
+			A_OBJ(pd, UV_DESTROY, UVERBS_ATTR_DESTROY_PD_HANDLE, obj)),
+}, {
+	/* the end */
+} };

@@ -221,18 +221,6 @@ out:
 	return err;
 }
 
-static struct uv_row post_send_write __ro_after_init = {
-	.name = "post_send",
-	UV_WRITE_CMD(POST_SEND),
-	.flags = UV_TAIL,
-	UV_NEEDS_FN(post_send),
-	.handler = uv_do_post_send,
-	UV_WRITE_FIELDS(uv_post, ib_uverbs_post_send, ib_uverbs_post_send_resp,
-			W_OBJ(qp, UV_READ, qp_handle, obj),
-			W_IN_SPAN(wr_count, wqe_size, wr_count, wqe_size),
-			W_OUT(bad_wr, bad_wr)),
-};
-
 /* ---- receive --------------------------------------------------------------------------- */
 
 static void uv_free_recv_wrs(struct ib_recv_wr *wr)
@@ -310,18 +298,6 @@ static int uv_do_post_recv(struct uv_call *call, void *args)
 	return err;
 }
 
-static struct uv_row post_recv_write __ro_after_init = {
-	.name = "post_recv",
-	UV_WRITE_CMD(POST_RECV),
-	.flags = UV_TAIL,
-	UV_NEEDS_FN(post_recv),
-	.handler = uv_do_post_recv,
-	UV_WRITE_FIELDS(uv_post, ib_uverbs_post_recv, ib_uverbs_post_recv_resp,
-			W_OBJ(qp, UV_READ, qp_handle, obj),
-			W_IN_SPAN(wr_count, wqe_size, wr_count, wqe_size),
-			W_OUT(bad_wr, bad_wr)),
-};
-
 static int uv_do_post_srq_recv(struct uv_call *call, void *args)
 {
 	struct uv_post *a = args;
@@ -339,9 +315,29 @@ static int uv_do_post_srq_recv(struct uv_call *call, void *args)
 	return err;
 }
 
-static struct uv_row post_srq_recv_write __ro_after_init = {
+struct uv_row uv_post_rows[] __ro_after_init = { {
+	.name = "post_send",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_POST_SEND),
+	.flags = UV_TAIL,
+	UV_NEEDS_FN(post_send),
+	.handler = uv_do_post_send,
+	UV_WRITE_FIELDS(uv_post, ib_uverbs_post_send, ib_uverbs_post_send_resp,
+			W_OBJ(qp, UV_READ, qp_handle, obj),
+			W_IN_SPAN(wr_count, wqe_size, wr_count, wqe_size),
+			W_OUT(bad_wr, bad_wr)),
+}, {
+	.name = "post_recv",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_POST_RECV),
+	.flags = UV_TAIL,
+	UV_NEEDS_FN(post_recv),
+	.handler = uv_do_post_recv,
+	UV_WRITE_FIELDS(uv_post, ib_uverbs_post_recv, ib_uverbs_post_recv_resp,
+			W_OBJ(qp, UV_READ, qp_handle, obj),
+			W_IN_SPAN(wr_count, wqe_size, wr_count, wqe_size),
+			W_OUT(bad_wr, bad_wr)),
+}, {
 	.name = "post_srq_recv",
-	UV_WRITE_CMD(POST_SRQ_RECV),
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_POST_SRQ_RECV),
 	.flags = UV_TAIL,
 	UV_NEEDS_FN(post_srq_recv),
 	.handler = uv_do_post_srq_recv,
@@ -349,11 +345,6 @@ static struct uv_row post_srq_recv_write __ro_after_init = {
 			W_OBJ(srq, UV_READ, srq_handle, obj),
 			W_IN_SPAN(wr_count, wqe_size, wr_count, wqe_size),
 			W_OUT(bad_wr, bad_wr)),
-};
-
-struct uv_row *const uv_post_rows[] = {
-	&post_send_write,
-	&post_recv_write,
-	&post_srq_recv_write,
-	NULL,
-};
+}, {
+	/* the end */
+} };

@@ -133,47 +133,6 @@ static bool uv_qp_ex_has_recv_cq(const void *request)
 	 IB_QP_CREATE_CVLAN_STRIPPING | IB_QP_CREATE_SOURCE_QPN | \
 	 IB_QP_CREATE_PCI_WRITE_END_PADDING)
 
-static struct uv_row create_qp_write __ro_after_init = {
-	.name = "create_qp",
-	UV_WRITE_CMD(CREATE_QP),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN(create_qp),
-	.handler = uv_do_create_qp,
-	UV_WRITE_FIELDS(uv_create_qp, ib_uverbs_create_qp, ib_uverbs_create_qp_resp,
-			W_NEW(qp, qp_handle, qp),
-			W_OBJ(pd, UV_READ, pd_handle, pd),
-			W_OBJ(cq, UV_READ, send_cq_handle, send_cq),
-			W_OBJ_WHEN(uv_qp_has_recv_cq, cq, UV_READ, recv_cq_handle, recv_cq),
-			W_OBJ_WHEN(uv_qp_has_srq, srq, UV_READ, srq_handle, srq),
-			W_IN(user_handle, user_handle),
-			W_IN_SPAN(max_send_wr, qp_type, cap, type),
-			W_OUT_SPAN(qpn, max_inline_data, qp_num, cap)),
-};
-
-static struct uv_row create_qp_ex __ro_after_init = {
-	.name = "create_qp",
-	UV_WRITE_EX_CMD(CREATE_QP),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN(create_qp),
-	.handler = uv_do_create_qp,
-	UV_WRITE_FIELDS(uv_create_qp, ib_uverbs_ex_create_qp, ib_uverbs_ex_create_qp_resp,
-			/* The only bit, IB_UVERBS_CREATE_QP_MASK_IND_TABLE, is not supported. */
-			W_ZERO(comp_mask),
-			W_ZERO_BYTE(reserved),
-			W_BITS(create_flags, UV_QP_CREATE_FLAGS, EINVAL),
-			W_NEW(qp, base.qp_handle, qp),
-			W_OBJ(pd, UV_READ, pd_handle, pd),
-			W_OBJ(cq, UV_READ, send_cq_handle, send_cq),
-			W_OBJ_WHEN(uv_qp_ex_has_recv_cq, cq, UV_READ, recv_cq_handle, recv_cq),
-			W_OBJ_WHEN(uv_qp_ex_has_srq, srq, UV_READ, srq_handle, srq),
-			W_IN(user_handle, user_handle),
-			W_IN(create_flags, flags),
-			W_IN(source_qpn, source_qpn),
-			W_IN_SPAN(max_send_wr, qp_type, cap, type),
-			W_OUT_SPAN(base.qpn, base.max_inline_data, qp_num, cap),
-			W_OUT_LEN(response_length)),
-};
-
 /* In the ioctl ABI the core checks which flags a type may have. In write() the driver does. */
 static int uv_do_create_qp_ioctl(struct uv_call *call, void *args)
 {
@@ -191,27 +150,6 @@ static int uv_do_create_qp_ioctl(struct uv_call *call, void *args)
 	(IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK | IB_UVERBS_QP_CREATE_SCATTER_FCS | \
 	 IB_UVERBS_QP_CREATE_CVLAN_STRIPPING | IB_UVERBS_QP_CREATE_PCI_WRITE_END_PADDING | \
 	 IB_UVERBS_QP_CREATE_SQ_SIG_ALL)
-
-static struct uv_row create_qp_ioctl __ro_after_init = {
-	.name = "create_qp",
-	UV_IOCTL_METHOD(QP, QP_CREATE),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN2(create_qp, destroy_qp),
-	.handler = uv_do_create_qp_ioctl,
-	UV_IOCTL_FIELDS(uv_create_qp,
-			A_NEW(qp, CREATE_QP_HANDLE, qp),
-			A_OBJ(pd, UV_READ, CREATE_QP_PD_HANDLE, pd, UV_OPTIONAL),
-			A_OBJ(srq, UV_READ, CREATE_QP_SRQ_HANDLE, srq, UV_OPTIONAL),
-			A_OBJ(cq, UV_READ, CREATE_QP_SEND_CQ_HANDLE, send_cq, UV_OPTIONAL),
-			A_OBJ(cq, UV_READ, CREATE_QP_RECV_CQ_HANDLE, recv_cq, UV_OPTIONAL),
-			A_IN(CREATE_QP_USER_HANDLE, user_handle),
-			A_IN(CREATE_QP_CAP, cap, UV_EXTENSIBLE),
-			A_CONST(CREATE_QP_TYPE, type),
-			A_FLAGS(CREATE_QP_FLAGS, UV_QP_IOCTL_FLAGS, flags, UV_OPTIONAL),
-			A_FD(CREATE_QP_EVENT_FD, async, UV_OPTIONAL | UV_ASYNC),
-			A_OUT(CREATE_QP_RESP_CAP, cap, UV_EXTENSIBLE),
-			A_OUT(CREATE_QP_RESP_QP_NUM, qp_num)),
-};
 
 static int uv_qp_check_ports(const struct ib_qp *qp, struct ib_uverbs_modify_qp *m)
 {
@@ -309,31 +247,6 @@ static int uv_do_modify_qp(struct uv_call *call, void *args)
 				       uv_udata(call));
 }
 
-static struct uv_row modify_qp_write __ro_after_init = {
-	.name = "modify_qp",
-	UV_WRITE_CMD(MODIFY_QP),
-	UV_NEEDS_FN(modify_qp),
-	.handler = uv_do_modify_qp,
-	UV_WRITE_FIELDS(uv_modify_qp, ib_uverbs_modify_qp, uv_none,
-			W_BITS(attr_mask, IB_QP_ATTR_STANDARD_BITS, EOPNOTSUPP),
-			W_OBJ(qp, UV_READ, qp_handle, qp),
-			W_IN_ALL(attr.base)),
-};
-
-static struct uv_row modify_qp_ex __ro_after_init = {
-	.name = "modify_qp",
-	UV_WRITE_EX_CMD(MODIFY_QP),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN(modify_qp),
-	.handler = uv_do_modify_qp,
-	UV_WRITE_FIELDS(uv_modify_qp, ib_uverbs_ex_modify_qp, ib_uverbs_ex_modify_qp_resp,
-			W_BITS(base.attr_mask, IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT,
-			       EOPNOTSUPP),
-			W_OBJ(qp, UV_READ, base.qp_handle, qp),
-			W_IN_ALL(attr),
-			W_OUT_LEN(response_length)),
-};
-
 struct uv_query_qp {
 	struct ib_uobject *qp;
 	u32 mask;
@@ -391,17 +304,6 @@ out:
 	return err;
 }
 
-static struct uv_row query_qp_write __ro_after_init = {
-	.name = "query_qp",
-	UV_WRITE_CMD(QUERY_QP),
-	UV_NEEDS_FN(query_qp),
-	.handler = uv_do_query_qp,
-	UV_WRITE_FIELDS(uv_query_qp, ib_uverbs_query_qp, ib_uverbs_query_qp_resp,
-			W_OBJ(qp, UV_READ, qp_handle, qp),
-			W_IN(attr_mask, mask),
-			W_OUT_ALL(resp)),
-};
-
 /* The result of DESTROY_QP and DESTROY_SRQ. */
 int uv_do_destroy_evented(struct uv_call *call, void *args)
 {
@@ -410,26 +312,6 @@ int uv_do_destroy_evented(struct uv_call *call, void *args)
 	a->reported = uv_evented_of(a->obj)->source.base.reported;
 	return 0;
 }
-
-static struct uv_row destroy_qp_write __ro_after_init = {
-	.name = "destroy_qp",
-	UV_WRITE_CMD(DESTROY_QP),
-	UV_NEEDS_FN(destroy_qp),
-	.handler = uv_do_destroy_evented,
-	UV_WRITE_FIELDS(uv_destroy_evented, ib_uverbs_destroy_qp, ib_uverbs_destroy_qp_resp,
-			W_OBJ(qp, UV_DESTROY, qp_handle, obj),
-			W_OUT(events_reported, reported)),
-};
-
-static struct uv_row destroy_qp_ioctl __ro_after_init = {
-	.name = "destroy_qp",
-	UV_IOCTL_METHOD(QP, QP_DESTROY),
-	UV_NEEDS_FN(destroy_qp),
-	.handler = uv_do_destroy_evented,
-	UV_IOCTL_FIELDS(uv_destroy_evented,
-			A_OBJ(qp, UV_DESTROY, DESTROY_QP_HANDLE, obj),
-			A_OUT(DESTROY_QP_RESP, reported)),
-};
 
 struct uv_mcast {
 	struct ib_uobject *qp;
@@ -475,17 +357,6 @@ out:
 	return err;
 }
 
-static struct uv_row attach_mcast_write __ro_after_init = {
-	.name = "attach_mcast",
-	UV_WRITE_CMD(ATTACH_MCAST),
-	UV_NEEDS_FN2(attach_mcast, detach_mcast),
-	.handler = uv_do_attach_mcast,
-	UV_WRITE_FIELDS(uv_mcast, ib_uverbs_attach_mcast, uv_none,
-			W_OBJ(qp, UV_READ, qp_handle, qp),
-			W_IN(gid, gid),
-			W_IN(mlid, mlid)),
-};
-
 static int uv_do_detach_mcast(struct uv_call *call, void *args)
 {
 	struct uv_mcast *a = args;
@@ -503,17 +374,6 @@ static int uv_do_detach_mcast(struct uv_call *call, void *args)
 	mutex_unlock(&uqp->mcast_lock);
 	return err;
 }
-
-static struct uv_row detach_mcast_write __ro_after_init = {
-	.name = "detach_mcast",
-	UV_WRITE_CMD(DETACH_MCAST),
-	UV_NEEDS_FN(detach_mcast),
-	.handler = uv_do_detach_mcast,
-	UV_WRITE_FIELDS(uv_mcast, ib_uverbs_detach_mcast, uv_none,
-			W_OBJ(qp, UV_READ, qp_handle, qp),
-			W_IN(gid, gid),
-			W_IN(mlid, mlid)),
-};
 
 static int uv_qp_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			 struct uverbs_attr_bundle *attrs)
@@ -546,16 +406,128 @@ const struct uv_type uv_qp = {
 	.destroy = uv_qp_destroy,
 };
 
-struct uv_row *const uv_qp_rows[] = {
-	&create_qp_write,
-	&create_qp_ex,
-	&create_qp_ioctl,
-	&modify_qp_write,
-	&modify_qp_ex,
-	&query_qp_write,
-	&destroy_qp_write,
-	&destroy_qp_ioctl,
-	&attach_mcast_write,
-	&detach_mcast_write,
-	NULL,
-};
+struct uv_row uv_qp_rows[] __ro_after_init = { {
+	.name = "create_qp",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_CREATE_QP),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(create_qp),
+	.handler = uv_do_create_qp,
+	UV_WRITE_FIELDS(uv_create_qp, ib_uverbs_create_qp, ib_uverbs_create_qp_resp,
+			W_NEW(qp, qp_handle, qp),
+			W_OBJ(pd, UV_READ, pd_handle, pd),
+			W_OBJ(cq, UV_READ, send_cq_handle, send_cq),
+			W_OBJ_WHEN(uv_qp_has_recv_cq, cq, UV_READ, recv_cq_handle, recv_cq),
+			W_OBJ_WHEN(uv_qp_has_srq, srq, UV_READ, srq_handle, srq),
+			W_IN(user_handle, user_handle),
+			W_IN_SPAN(max_send_wr, qp_type, cap, type),
+			W_OUT_SPAN(qpn, max_inline_data, qp_num, cap)),
+}, {
+	.name = "create_qp",
+	UV_WRITE_EX_CMD(IB_USER_VERBS_EX_CMD_CREATE_QP),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(create_qp),
+	.handler = uv_do_create_qp,
+	UV_WRITE_FIELDS(uv_create_qp, ib_uverbs_ex_create_qp, ib_uverbs_ex_create_qp_resp,
+			/* The only bit, IB_UVERBS_CREATE_QP_MASK_IND_TABLE, is not supported. */
+			W_ZERO(comp_mask),
+			W_ZERO_BYTE(reserved),
+			W_BITS(create_flags, UV_QP_CREATE_FLAGS, EINVAL),
+			W_NEW(qp, base.qp_handle, qp),
+			W_OBJ(pd, UV_READ, pd_handle, pd),
+			W_OBJ(cq, UV_READ, send_cq_handle, send_cq),
+			W_OBJ_WHEN(uv_qp_ex_has_recv_cq, cq, UV_READ, recv_cq_handle, recv_cq),
+			W_OBJ_WHEN(uv_qp_ex_has_srq, srq, UV_READ, srq_handle, srq),
+			W_IN(user_handle, user_handle),
+			W_IN(create_flags, flags),
+			W_IN(source_qpn, source_qpn),
+			W_IN_SPAN(max_send_wr, qp_type, cap, type),
+			W_OUT_SPAN(base.qpn, base.max_inline_data, qp_num, cap),
+			W_OUT_LEN(response_length)),
+}, {
+	.name = "create_qp",
+	UV_IOCTL_METHOD(UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN2(create_qp, destroy_qp),
+	.handler = uv_do_create_qp_ioctl,
+	UV_IOCTL_FIELDS(uv_create_qp,
+			A_NEW(qp, UVERBS_ATTR_CREATE_QP_HANDLE, qp),
+			A_OBJ(pd, UV_READ, UVERBS_ATTR_CREATE_QP_PD_HANDLE, pd, UV_OPTIONAL),
+			A_OBJ(srq, UV_READ, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE, srq, UV_OPTIONAL),
+			A_OBJ(cq, UV_READ, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, send_cq,
+			      UV_OPTIONAL),
+			A_OBJ(cq, UV_READ, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, recv_cq,
+			      UV_OPTIONAL),
+			A_IN(UVERBS_ATTR_CREATE_QP_USER_HANDLE, user_handle),
+			A_IN(UVERBS_ATTR_CREATE_QP_CAP, cap, UV_EXTENSIBLE),
+			A_CONST(UVERBS_ATTR_CREATE_QP_TYPE, type),
+			A_FLAGS(UVERBS_ATTR_CREATE_QP_FLAGS, UV_QP_IOCTL_FLAGS, flags, UV_OPTIONAL),
+			A_FD(UVERBS_ATTR_CREATE_QP_EVENT_FD, async, UV_OPTIONAL | UV_ASYNC),
+			A_OUT(UVERBS_ATTR_CREATE_QP_RESP_CAP, cap, UV_EXTENSIBLE),
+			A_OUT(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, qp_num)),
+}, {
+	.name = "modify_qp",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_MODIFY_QP),
+	UV_NEEDS_FN(modify_qp),
+	.handler = uv_do_modify_qp,
+	UV_WRITE_FIELDS(uv_modify_qp, ib_uverbs_modify_qp, uv_none,
+			W_BITS(attr_mask, IB_QP_ATTR_STANDARD_BITS, EOPNOTSUPP),
+			W_OBJ(qp, UV_READ, qp_handle, qp),
+			W_IN_ALL(attr.base)),
+}, {
+	.name = "modify_qp",
+	UV_WRITE_EX_CMD(IB_USER_VERBS_EX_CMD_MODIFY_QP),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(modify_qp),
+	.handler = uv_do_modify_qp,
+	UV_WRITE_FIELDS(uv_modify_qp, ib_uverbs_ex_modify_qp, ib_uverbs_ex_modify_qp_resp,
+			W_BITS(base.attr_mask, IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT,
+			       EOPNOTSUPP),
+			W_OBJ(qp, UV_READ, base.qp_handle, qp),
+			W_IN_ALL(attr),
+			W_OUT_LEN(response_length)),
+}, {
+	.name = "query_qp",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_QUERY_QP),
+	UV_NEEDS_FN(query_qp),
+	.handler = uv_do_query_qp,
+	UV_WRITE_FIELDS(uv_query_qp, ib_uverbs_query_qp, ib_uverbs_query_qp_resp,
+			W_OBJ(qp, UV_READ, qp_handle, qp),
+			W_IN(attr_mask, mask),
+			W_OUT_ALL(resp)),
+}, {
+	.name = "destroy_qp",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_DESTROY_QP),
+	UV_NEEDS_FN(destroy_qp),
+	.handler = uv_do_destroy_evented,
+	UV_WRITE_FIELDS(uv_destroy_evented, ib_uverbs_destroy_qp, ib_uverbs_destroy_qp_resp,
+			W_OBJ(qp, UV_DESTROY, qp_handle, obj),
+			W_OUT(events_reported, reported)),
+}, {
+	.name = "destroy_qp",
+	UV_IOCTL_METHOD(UVERBS_OBJECT_QP, UVERBS_METHOD_QP_DESTROY),
+	UV_NEEDS_FN(destroy_qp),
+	.handler = uv_do_destroy_evented,
+	UV_IOCTL_FIELDS(uv_destroy_evented,
+			A_OBJ(qp, UV_DESTROY, UVERBS_ATTR_DESTROY_QP_HANDLE, obj),
+			A_OUT(UVERBS_ATTR_DESTROY_QP_RESP, reported)),
+}, {
+	.name = "attach_mcast",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_ATTACH_MCAST),
+	UV_NEEDS_FN2(attach_mcast, detach_mcast),
+	.handler = uv_do_attach_mcast,
+	UV_WRITE_FIELDS(uv_mcast, ib_uverbs_attach_mcast, uv_none,
+			W_OBJ(qp, UV_READ, qp_handle, qp),
+			W_IN(gid, gid),
+			W_IN(mlid, mlid)),
+}, {
+	.name = "detach_mcast",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_DETACH_MCAST),
+	UV_NEEDS_FN(detach_mcast),
+	.handler = uv_do_detach_mcast,
+	UV_WRITE_FIELDS(uv_mcast, ib_uverbs_detach_mcast, uv_none,
+			W_OBJ(qp, UV_READ, qp_handle, qp),
+			W_IN(gid, gid),
+			W_IN(mlid, mlid)),
+}, {
+	/* the end */
+} };

@@ -40,54 +40,6 @@ static int uv_do_create_srq(struct uv_call *call, void *args)
 	return 0;
 }
 
-static struct uv_row create_srq_write __ro_after_init = {
-	.name = "create_srq",
-	UV_WRITE_CMD(CREATE_SRQ),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN(create_srq),
-	.handler = uv_do_create_srq,
-	UV_WRITE_FIELDS(uv_create_srq, ib_uverbs_create_srq, ib_uverbs_create_srq_resp,
-			W_NEW(srq, srq_handle, srq),
-			W_OBJ(pd, UV_READ, pd_handle, pd),
-			W_IN(user_handle, user_handle),
-			W_IN_SPAN(max_wr, srq_limit, max_wr, limit),
-			W_OUT_SPAN(max_wr, max_sge, max_wr, max_sge)),
-};
-
-static struct uv_row create_xsrq_write __ro_after_init = {
-	.name = "create_xsrq",
-	UV_WRITE_CMD(CREATE_XSRQ),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN(create_srq),
-	.handler = uv_do_create_srq,
-	UV_WRITE_FIELDS(uv_create_srq, ib_uverbs_create_xsrq, ib_uverbs_create_srq_resp,
-			W_NEW(srq, srq_handle, srq),
-			W_OBJ(pd, UV_READ, pd_handle, pd),
-			W_IN(user_handle, user_handle),
-			W_IN(srq_type, type),
-			W_IN_SPAN(max_wr, srq_limit, max_wr, limit),
-			W_OUT_SPAN(max_wr, max_sge, max_wr, max_sge)),
-};
-
-static struct uv_row create_srq_ioctl __ro_after_init = {
-	.name = "create_srq",
-	UV_IOCTL_METHOD(SRQ, SRQ_CREATE),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN2(create_srq, destroy_srq),
-	.handler = uv_do_create_srq,
-	UV_IOCTL_FIELDS(uv_create_srq,
-			A_NEW(srq, CREATE_SRQ_HANDLE, srq),
-			A_OBJ(pd, UV_READ, CREATE_SRQ_PD_HANDLE, pd),
-			A_IN(CREATE_SRQ_USER_HANDLE, user_handle),
-			A_IN(CREATE_SRQ_MAX_WR, max_wr),
-			A_IN(CREATE_SRQ_MAX_SGE, max_sge),
-			A_IN(CREATE_SRQ_LIMIT, limit),
-			A_CONST(CREATE_SRQ_TYPE, type),
-			A_FD(CREATE_SRQ_EVENT_FD, async, UV_OPTIONAL | UV_ASYNC),
-			A_OUT(CREATE_SRQ_RESP_MAX_WR, max_wr),
-			A_OUT(CREATE_SRQ_RESP_MAX_SGE, max_sge)),
-};
-
 struct uv_modify_srq {
 	struct ib_uobject *srq;
 	u32 mask, max_wr, limit;
@@ -100,17 +52,6 @@ static int uv_do_modify_srq(struct uv_call *call, void *args)
 
 	return call->dev->ops.modify_srq(a->srq->object, &attr, a->mask, uv_udata(call));
 }
-
-static struct uv_row modify_srq_write __ro_after_init = {
-	.name = "modify_srq",
-	UV_WRITE_CMD(MODIFY_SRQ),
-	.flags = UV_DRIVER_DATA,
-	UV_NEEDS_FN(modify_srq),
-	.handler = uv_do_modify_srq,
-	UV_WRITE_FIELDS(uv_modify_srq, ib_uverbs_modify_srq, uv_none,
-			W_OBJ(srq, UV_READ, srq_handle, srq),
-			W_IN_SPAN(attr_mask, srq_limit, mask, limit)),
-};
 
 struct uv_query_srq {
 	struct ib_uobject *srq;
@@ -133,16 +74,6 @@ static int uv_do_query_srq(struct uv_call *call, void *args)
 	return 0;
 }
 
-static struct uv_row query_srq_write __ro_after_init = {
-	.name = "query_srq",
-	UV_WRITE_CMD(QUERY_SRQ),
-	UV_NEEDS_FN(query_srq),
-	.handler = uv_do_query_srq,
-	UV_WRITE_FIELDS(uv_query_srq, ib_uverbs_query_srq, ib_uverbs_query_srq_resp,
-			W_OBJ(srq, UV_READ, srq_handle, srq),
-			W_OUT_ALL(resp)),
-};
-
 static int uv_srq_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			  struct uverbs_attr_bundle *attrs)
 {
@@ -162,33 +93,81 @@ const struct uv_type uv_srq = {
 	.destroy = uv_srq_destroy,
 };
 
-static struct uv_row destroy_srq_write __ro_after_init = {
+struct uv_row uv_srq_rows[] __ro_after_init = { {
+	.name = "create_srq",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_CREATE_SRQ),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(create_srq),
+	.handler = uv_do_create_srq,
+	UV_WRITE_FIELDS(uv_create_srq, ib_uverbs_create_srq, ib_uverbs_create_srq_resp,
+			W_NEW(srq, srq_handle, srq),
+			W_OBJ(pd, UV_READ, pd_handle, pd),
+			W_IN(user_handle, user_handle),
+			W_IN_SPAN(max_wr, srq_limit, max_wr, limit),
+			W_OUT_SPAN(max_wr, max_sge, max_wr, max_sge)),
+}, {
+	.name = "create_xsrq",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_CREATE_XSRQ),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(create_srq),
+	.handler = uv_do_create_srq,
+	UV_WRITE_FIELDS(uv_create_srq, ib_uverbs_create_xsrq, ib_uverbs_create_srq_resp,
+			W_NEW(srq, srq_handle, srq),
+			W_OBJ(pd, UV_READ, pd_handle, pd),
+			W_IN(user_handle, user_handle),
+			W_IN(srq_type, type),
+			W_IN_SPAN(max_wr, srq_limit, max_wr, limit),
+			W_OUT_SPAN(max_wr, max_sge, max_wr, max_sge)),
+}, {
+	.name = "create_srq",
+	UV_IOCTL_METHOD(UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN2(create_srq, destroy_srq),
+	.handler = uv_do_create_srq,
+	UV_IOCTL_FIELDS(uv_create_srq,
+			A_NEW(srq, UVERBS_ATTR_CREATE_SRQ_HANDLE, srq),
+			A_OBJ(pd, UV_READ, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE, pd),
+			A_IN(UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, user_handle),
+			A_IN(UVERBS_ATTR_CREATE_SRQ_MAX_WR, max_wr),
+			A_IN(UVERBS_ATTR_CREATE_SRQ_MAX_SGE, max_sge),
+			A_IN(UVERBS_ATTR_CREATE_SRQ_LIMIT, limit),
+			A_CONST(UVERBS_ATTR_CREATE_SRQ_TYPE, type),
+			A_FD(UVERBS_ATTR_CREATE_SRQ_EVENT_FD, async, UV_OPTIONAL | UV_ASYNC),
+			A_OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, max_wr),
+			A_OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, max_sge)),
+}, {
+	.name = "modify_srq",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_MODIFY_SRQ),
+	.flags = UV_DRIVER_DATA,
+	UV_NEEDS_FN(modify_srq),
+	.handler = uv_do_modify_srq,
+	UV_WRITE_FIELDS(uv_modify_srq, ib_uverbs_modify_srq, uv_none,
+			W_OBJ(srq, UV_READ, srq_handle, srq),
+			W_IN_SPAN(attr_mask, srq_limit, mask, limit)),
+}, {
+	.name = "query_srq",
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_QUERY_SRQ),
+	UV_NEEDS_FN(query_srq),
+	.handler = uv_do_query_srq,
+	UV_WRITE_FIELDS(uv_query_srq, ib_uverbs_query_srq, ib_uverbs_query_srq_resp,
+			W_OBJ(srq, UV_READ, srq_handle, srq),
+			W_OUT_ALL(resp)),
+}, {
 	.name = "destroy_srq",
-	UV_WRITE_CMD(DESTROY_SRQ),
+	UV_WRITE_CMD(IB_USER_VERBS_CMD_DESTROY_SRQ),
 	UV_NEEDS_FN(destroy_srq),
 	.handler = uv_do_destroy_evented,
 	UV_WRITE_FIELDS(uv_destroy_evented, ib_uverbs_destroy_srq, ib_uverbs_destroy_srq_resp,
 			W_OBJ(srq, UV_DESTROY, srq_handle, obj),
 			W_OUT(events_reported, reported)),
-};
-
-static struct uv_row destroy_srq_ioctl __ro_after_init = {
+}, {
 	.name = "destroy_srq",
-	UV_IOCTL_METHOD(SRQ, SRQ_DESTROY),
+	UV_IOCTL_METHOD(UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_DESTROY),
 	UV_NEEDS_FN(destroy_srq),
 	.handler = uv_do_destroy_evented,
 	UV_IOCTL_FIELDS(uv_destroy_evented,
-			A_OBJ(srq, UV_DESTROY, DESTROY_SRQ_HANDLE, obj),
-			A_OUT(DESTROY_SRQ_RESP, reported)),
-};
-
-struct uv_row *const uv_srq_rows[] = {
-	&create_srq_write,
-	&create_xsrq_write,
-	&create_srq_ioctl,
-	&modify_srq_write,
-	&query_srq_write,
-	&destroy_srq_write,
-	&destroy_srq_ioctl,
-	NULL,
-};
+			A_OBJ(srq, UV_DESTROY, UVERBS_ATTR_DESTROY_SRQ_HANDLE, obj),
+			A_OUT(UVERBS_ATTR_DESTROY_SRQ_RESP, reported)),
+}, {
+	/* the end */
+} };

@@ -317,7 +317,7 @@ static __always_inline int uv_ioctl_find(const struct uv_file *file, const struc
 		return -EPROTONOSUPPORT;
 	/* After EPROTONOSUPPORT libibverbs repeats the command by write(). */
 	if (!uv_call_supported(file, dev, *row))
-		return (*row)->always_unsupported ? -EOPNOTSUPP : -EPROTONOSUPPORT;
+		return (*row)->flags & UV_UNSUPPORTED ? -EOPNOTSUPP : -EPROTONOSUPPORT;
 	return 0;
 }
 
@@ -451,18 +451,15 @@ static int uv_do_invoke_write(struct uv_call *call, void *args)
 	return err;
 }
 
-static struct uv_row invoke_write_ioctl __ro_after_init = {
+struct uv_row uv_ioctl_rows[] __ro_after_init = { {
 	.name = "invoke_write",
-	UV_IOCTL_METHOD(DEVICE, INVOKE_WRITE),
+	UV_IOCTL_METHOD(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE),
 	.flags = UV_DRIVER_DATA,
 	.handler = uv_do_invoke_write,
 	UV_IOCTL_FIELDS(uv_invoke_write,
-			A_BUF(CORE_IN, sizeof(u32), in, UV_OPTIONAL),
-			A_BUF(CORE_OUT, 0, out, UV_BUF_OUT | UV_OPTIONAL),
-			A_CONST(WRITE_CMD, command)),
-};
-
-struct uv_row *const uv_ioctl_rows[] = {
-	&invoke_write_ioctl,
-	NULL,
-};
+			A_BUF(UVERBS_ATTR_CORE_IN, sizeof(u32), in, UV_OPTIONAL),
+			A_BUF(UVERBS_ATTR_CORE_OUT, 0, out, UV_BUF_OUT | UV_OPTIONAL),
+			A_CONST(UVERBS_ATTR_WRITE_CMD, command)),
+}, {
+	/* the end */
+} };

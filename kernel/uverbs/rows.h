@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * How a file of commands (cmd_*.c) declares its rows of the table. For each
- * command it has the structure of the arguments, the handler, and a row for each
- * ABI. The list of its rows is at its end; table.c collects the lists.
+ * command it has the structure of the arguments and the handler. The array of its
+ * rows, one for each command and ABI, is at its end; table.c collects the arrays.
  *
  * UV_WRITE_FIELDS() and UV_IOCTL_FIELDS() set the fields of a row. They name the
  * structures once: the arguments, the request and the response. The fields are
@@ -48,12 +48,12 @@ struct uv_none {
 #define UV_COMMAND(number) UV_NUMBER((number) & IB_USER_VERBS_CMD_COMMAND_MASK, UV_WRITE_COMMANDS)
 
 #define UV_WRITE_CMD(cmd) .abi = UV_ABI_WRITE, \
-	.write.command = UV_COMMAND(IB_USER_VERBS_CMD_##cmd)
+	.write.command = UV_COMMAND(cmd)
 #define UV_WRITE_EX_CMD(cmd) .abi = UV_ABI_WRITE_EX, \
-	.write.command = UV_COMMAND(IB_USER_VERBS_EX_CMD_##cmd)
+	.write.command = UV_COMMAND(cmd)
 #define UV_IOCTL_METHOD(obj, cmd) .abi = UV_ABI_IOCTL, \
-	.ioctl.object = UV_NUMBER(UVERBS_OBJECT_##obj, UV_IOCTL_OBJECTS), \
-	.ioctl.method = UV_NUMBER(UVERBS_METHOD_##cmd, UV_IOCTL_METHODS)
+	.ioctl.object = UV_NUMBER(obj, UV_IOCTL_OBJECTS), \
+	.ioctl.method = UV_NUMBER(cmd, UV_IOCTL_METHODS)
 
 /* The functions of struct ib_device_ops that the driver must have. */
 #define UV_NEEDS_FN(fn) .op = { offsetof(struct ib_device_ops, fn) }
@@ -99,17 +99,17 @@ struct uv_none {
 #define W_FD_NEW(how, member, arg) (UV_W_FD_NEW, (how, member, arg))
 
 /* Fields of the ioctl. The last argument of some, enum uv_field_flags, may be absent. */
-#define A_IN(attr, arg, ...) (UV_A_VALUE, (UV_IN, UVERBS_ATTR_##attr, arg, ##__VA_ARGS__, 0))
-#define A_OUT(attr, arg, ...) (UV_A_VALUE, (UV_OUT, UVERBS_ATTR_##attr, arg, ##__VA_ARGS__, 0))
-#define A_CONST(attr, arg) (UV_A_VALUE, (UV_CONST, UVERBS_ATTR_##attr, arg, 0))
+#define A_IN(attr, arg, ...) (UV_A_VALUE, (UV_IN, attr, arg, ##__VA_ARGS__, 0))
+#define A_OUT(attr, arg, ...) (UV_A_VALUE, (UV_OUT, attr, arg, ##__VA_ARGS__, 0))
+#define A_CONST(attr, arg) (UV_A_VALUE, (UV_CONST, attr, arg, 0))
 #define A_FLAGS(attr, bits, arg, ...) \
-	(UV_A_FLAGS, (UVERBS_ATTR_##attr, bits, arg, ##__VA_ARGS__, 0))
-#define A_BUF(attr, min, arg, how) (UV_A_BUF, (UVERBS_ATTR_##attr, min, arg, how))
+	(UV_A_FLAGS, (attr, bits, arg, ##__VA_ARGS__, 0))
+#define A_BUF(attr, min, arg, how) (UV_A_BUF, (attr, min, arg, how))
 #define A_OBJ(of, how, attr, arg, ...) \
-	(UV_A_OBJ, (UV_OBJ, &uv_##of, how, UVERBS_ATTR_##attr, arg, ##__VA_ARGS__, 0))
-#define A_NEW(of, attr, arg) (UV_A_OBJ, (UV_NEW, &uv_##of, 0, UVERBS_ATTR_##attr, arg, 0))
-#define A_FD(attr, arg, how) (UV_A_FD, (UV_FD, UVERBS_ATTR_##attr, arg, how))
-#define A_FD_NEW(attr, arg, how) (UV_A_FD, (UV_FD_NEW, UVERBS_ATTR_##attr, arg, how))
+	(UV_A_OBJ, (UV_OBJ, &uv_##of, how, attr, arg, ##__VA_ARGS__, 0))
+#define A_NEW(of, attr, arg) (UV_A_OBJ, (UV_NEW, &uv_##of, 0, attr, arg, 0))
+#define A_FD(attr, arg, how) (UV_A_FD, (UV_FD, attr, arg, how))
+#define A_FD_NEW(attr, arg, how) (UV_A_FD, (UV_FD_NEW, attr, arg, how))
 
 /* ---- their initializers --------------------------------------------------------- */
 

@@ -102,7 +102,7 @@ static inline bool uv_call_supported(const struct uv_file *file, const struct ib
 				     const struct uv_row *row)
 {
 	return dev ? test_bit(row->number, uv_file_uvdev(file)->supported_rows) :
-		     !row->always_unsupported;
+		     !(row->flags & UV_UNSUPPORTED);
 }
 
 static inline int uv_call_need_context(struct uv_call *call)

@@ -9,28 +9,33 @@
 #include "core_calls.h"
 #include "rows.h"
 
-static struct uv_row *const *const uv_row_lists[] = {
-	uv_device_rows, uv_pd_rows, uv_mr_rows, uv_cq_rows, uv_qp_rows, uv_post_rows, uv_srq_rows,
-	uv_ah_rows, uv_ioctl_rows,
-};
-
 /*
  * Commands that no device here supports: XRC domains, receive work queues, flows, advice, DMA-BUF.
  * They fail with EOPNOTSUPP instead of as unknown commands.
  */
+#define UV_ROW_UNSUPPORTED(name_, command) { .name = name_, command, .flags = UV_UNSUPPORTED }
 static struct uv_row uv_unsupported_rows[] __ro_after_init = {
-	{ .name = "advise_mr", UV_IOCTL_METHOD(MR, ADVISE_MR) },
-	{ .name = "reg_dmabuf_mr", UV_IOCTL_METHOD(MR, REG_DMABUF_MR) },
-	{ .name = "open_xrcd", UV_WRITE_CMD(OPEN_XRCD) },
-	{ .name = "close_xrcd", UV_WRITE_CMD(CLOSE_XRCD) },
-	{ .name = "open_qp", UV_WRITE_CMD(OPEN_QP) },
-	{ .name = "create_flow", UV_WRITE_EX_CMD(CREATE_FLOW) },
-	{ .name = "destroy_flow", UV_WRITE_EX_CMD(DESTROY_FLOW) },
-	{ .name = "create_wq", UV_WRITE_EX_CMD(CREATE_WQ) },
-	{ .name = "modify_wq", UV_WRITE_EX_CMD(MODIFY_WQ) },
-	{ .name = "destroy_wq", UV_WRITE_EX_CMD(DESTROY_WQ) },
-	{ .name = "create_rwq_ind_tbl", UV_WRITE_EX_CMD(CREATE_RWQ_IND_TBL) },
-	{ .name = "destroy_rwq_ind_tbl", UV_WRITE_EX_CMD(DESTROY_RWQ_IND_TBL) },
+	UV_ROW_UNSUPPORTED("advise_mr", UV_IOCTL_METHOD(UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR)),
+	UV_ROW_UNSUPPORTED("reg_dmabuf_mr",
+			   UV_IOCTL_METHOD(UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR)),
+	UV_ROW_UNSUPPORTED("open_xrcd", UV_WRITE_CMD(IB_USER_VERBS_CMD_OPEN_XRCD)),
+	UV_ROW_UNSUPPORTED("close_xrcd", UV_WRITE_CMD(IB_USER_VERBS_CMD_CLOSE_XRCD)),
+	UV_ROW_UNSUPPORTED("open_qp", UV_WRITE_CMD(IB_USER_VERBS_CMD_OPEN_QP)),
+	UV_ROW_UNSUPPORTED("create_flow", UV_WRITE_EX_CMD(IB_USER_VERBS_EX_CMD_CREATE_FLOW)),
+	UV_ROW_UNSUPPORTED("destroy_flow", UV_WRITE_EX_CMD(IB_USER_VERBS_EX_CMD_DESTROY_FLOW)),
+	UV_ROW_UNSUPPORTED("create_wq", UV_WRITE_EX_CMD(IB_USER_VERBS_EX_CMD_CREATE_WQ)),
+	UV_ROW_UNSUPPORTED("modify_wq", UV_WRITE_EX_CMD(IB_USER_VERBS_EX_CMD_MODIFY_WQ)),
+	UV_ROW_UNSUPPORTED("destroy_wq", UV_WRITE_EX_CMD(IB_USER_VERBS_EX_CMD_DESTROY_WQ)),
+	UV_ROW_UNSUPPORTED("create_rwq_ind_tbl",
+			   UV_WRITE_EX_CMD(IB_USER_VERBS_EX_CMD_CREATE_RWQ_IND_TBL)),
+	UV_ROW_UNSUPPORTED("destroy_rwq_ind_tbl",
+			   UV_WRITE_EX_CMD(IB_USER_VERBS_EX_CMD_DESTROY_RWQ_IND_TBL)),
+	{ }
+};
+
+static struct uv_row *const uv_row_lists[] = {
+	uv_device_rows, uv_pd_rows, uv_mr_rows, uv_cq_rows, uv_qp_rows, uv_post_rows, uv_srq_rows,
+	uv_ah_rows, uv_ioctl_rows, uv_unsupported_rows,
 };
 
 struct uv_row *uv_rows[UV_MAX_ROWS] __ro_after_init;
@@ -42,7 +47,7 @@ bool uv_row_driver_has(const struct uv_row *row, const struct ib_device *dev)
 {
 	int i;
 
-	if (row->always_unsupported)
+	if (row->flags & UV_UNSUPPORTED)
 		return false;
 	if (!dev)
 		return true;
@@ -136,11 +141,15 @@ static const char *uv_row_check(const struct uv_row *row)
 {
 	unsigned int held = 0, created = 0, results = 0, i;
 
-	if (row->write.command >= UV_WRITE_COMMANDS || row->ioctl.object >= UV_IOCTL_OBJECTS ||
-	    row->ioctl.method >= UV_IOCTL_METHODS)
-		return "number out of range";
-	if (row->write.request > UV_MAX_WIRE || row->write.response > UV_MAX_WIRE)
-		return "request or response too long";
+	if (row->abi == UV_ABI_IOCTL) {
+		if (row->ioctl.object >= UV_IOCTL_OBJECTS || row->ioctl.method >= UV_IOCTL_METHODS)
+			return "number out of range";
+	} else {
+		if (row->write.command >= UV_WRITE_COMMANDS)
+			return "number out of range";
+		if (row->write.request > UV_MAX_WIRE || row->write.response > UV_MAX_WIRE)
+			return "request or response too long";
+	}
 	/* See uv_write_parse(). */
 	if (row->abi == UV_ABI_WRITE && row->write.response && row->write.request < sizeof(u64))
 		return "request without the address of the response";
@@ -199,22 +208,16 @@ static int uv_row_add(struct uv_row *row, unsigned int number)
 
 int uv_table_init(void)
 {
-	struct uv_row *const *row;
 	unsigned int count = 0, i;
+	struct uv_row *row;
 	int err;
 
 	for (i = 0; i < ARRAY_SIZE(uv_row_lists); i++) {
-		for (row = uv_row_lists[i]; *row; row++) {
-			err = uv_row_add(*row, count++);
+		for (row = uv_row_lists[i]; row->name; row++) {
+			err = uv_row_add(row, count++);
 			if (err)
 				return err;
 		}
-	}
-	for (i = 0; i < ARRAY_SIZE(uv_unsupported_rows); i++) {
-		uv_unsupported_rows[i].always_unsupported = true;
-		err = uv_row_add(&uv_unsupported_rows[i], count++);
-		if (err)
-			return err;
 	}
 	uv_row_count = count;
 	return 0;

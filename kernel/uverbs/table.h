@@ -97,6 +97,7 @@ enum uv_row_flags {
 	UV_DRIVER_DATA = BIT(1),	/* the driver's data may follow request and response */
 	UV_TAIL = BIT(2),	/* the handler reads what follows the request */
 	UV_OWN_RESPONSE = BIT(3),	/* the handler writes the response */
+	UV_UNSUPPORTED = BIT(4),	/* a command of the ABI that no device here supports */
 };
 
 #define UV_MAX_ATTRS	24	/* largest id of a core attribute + 1 */
@@ -127,29 +128,23 @@ struct uv_row {
 	const char *name;
 	u8 abi;
 	u8 flags;
-	bool always_unsupported;	/* a command of the ABI that no device here supports */
 	u16 op[2];		/* offsets of the functions in struct ib_device_ops that it needs */
 	u16 args_size;
 	u16 nfields;
 	u16 number;		/* in uv_rows, set by uv_table_init() */
 	int (*handler)(struct uv_call *call, void *args);	/* NULL: none */
-	struct uv_write_row write;
-	struct uv_ioctl_row ioctl;
+	union {
+		struct uv_write_row write;
+		struct uv_ioctl_row ioctl;
+	};
 };
 
 extern struct uv_row *uv_rows[];
 extern unsigned int uv_row_count;
 
-/* The rows of each file. Each list ends with NULL. */
-extern struct uv_row *const uv_device_rows[];
-extern struct uv_row *const uv_pd_rows[];
-extern struct uv_row *const uv_mr_rows[];
-extern struct uv_row *const uv_cq_rows[];
-extern struct uv_row *const uv_qp_rows[];
-extern struct uv_row *const uv_post_rows[];
-extern struct uv_row *const uv_srq_rows[];
-extern struct uv_row *const uv_ah_rows[];
-extern struct uv_row *const uv_ioctl_rows[];
+/* The rows of each file. A row without a name ends each array. */
+extern struct uv_row uv_device_rows[], uv_pd_rows[], uv_mr_rows[], uv_cq_rows[], uv_qp_rows[],
+	uv_post_rows[], uv_srq_rows[], uv_ah_rows[], uv_ioctl_rows[];
 
 /*
  * Sizes of the arrays that a call has on the stack. uv_table_init() checks each row against them.
