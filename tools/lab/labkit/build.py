@@ -83,7 +83,10 @@ def _headers(made: image.Image) -> str:
 
 def _kbuild(made: image.Image, source: str, target: str, more: str = "") -> None:
     """Builds the modules of a folder of the tree, with all sources that they may include beside them. more: arguments
-    for make."""
+    for make.
+
+    Kbuild does not look whether the symbols of other folders have changed (KBUILD_EXTRA_SYMBOLS). Without its own
+    Module.symvers it runs modpost again, which writes only what differs."""
     out = modules_folder(made)
     for part in ("include", "kernel", "tests/kunit", "tests/modules", "tests/tables"):
         if (paths.REPO / part).is_dir():
@@ -94,6 +97,7 @@ def _kbuild(made: image.Image, source: str, target: str, more: str = "") -> None
         made,
         f"""
         cd /src/{out.relative_to(paths.REPO)}
+        rm -f src/{source}/Module.symvers
         make -C {_headers(made)} M=$PWD/src/{source} -j{os.cpu_count()} {more} modules
         mkdir -p {target}
         find src/{source} -name '*.ko' -exec cp -pu {{}} {target}/ \\;""",
