@@ -177,6 +177,7 @@ struct t3_dev {
 	struct t3_ctrl ctrl;
 
 	struct xarray qps;		/* id -> t3_qp, irq lock */
+	atomic64_t qp_serial;		/* of the last one */
 	struct xarray cqs;		/* id -> t3_cq, irq lock */
 	struct xarray mrs;		/* STag index -> t3_mr, irq lock */
 
@@ -511,6 +512,7 @@ struct t3_qp_side {
 struct t3_qp {
 	struct ib_qp ibqp;
 	u32 id;
+	u64 serial;			/* of no other QP, also not of one that gets the id later */
 	spinlock_t lock;		/* taken in interrupts */
 	/* Set by t3_qp_report() and t3_qp_connect(). */
 	enum t3_qp_state state __guarded_by(&lock);
@@ -846,7 +848,7 @@ struct t3_conn_ops {
 	/* True if the device has endpoints. */
 	bool (*busy)(struct t3_dev *dev);
 	/* A QP is dying, or is in ERROR: end a pending connect for it. */
-	void (*abort_connects)(struct t3_dev *dev, u32 qpn);
+	void (*abort_connects)(struct t3_dev *dev, u64 qp_serial);
 
 	void (*get)(struct t3_ep *ep);	/* may be called with a lock */
 	void (*put)(struct t3_ep *ep);

@@ -150,6 +150,21 @@ static bool t3_cm_peer_may_be_rev1(const struct t3_ep *ep)
 
 static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t3_qp *qp);
 
+/*
+ * The QP of a connect, with a reference; or NULL. Its owner may have destroyed it, if the manager has
+ * no reference on it, and another user's QP may have its number by now.
+ */
+static struct t3_qp *t3_cm_get_qp(const struct t3_ep *ep)
+{
+	struct t3_qp *qp = t3_qp_find(ep->dev, ep->qpn);
+
+	if (qp && qp->serial != ep->qp_serial) {
+		t3_qp_put(qp);
+		return NULL;
+	}
+	return qp;
+}
+
 /* Connect again in revision 1: a new endpoint, which takes over the consumer. */
 static bool t3_cm_retry_rev1(struct t3_ep *ep)
 {
@@ -161,7 +176,7 @@ static bool t3_cm_retry_rev1(struct t3_ep *ep)
 	if (!t3_cm_peer_may_be_rev1(ep))
 		return false;
 	might_sleep();	/* the messages that get here are not handled in softirq */
-	qp = t3_qp_find(ep->dev, ep->qpn);
+	qp = t3_cm_get_qp(ep);
 	if (!qp)
 		return false;
 	next = t3_ep_alloc(ep->dev);
@@ -381,6 +396,7 @@ static int t3_cm_prepare_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struc
 	ep->held = held;
 	ep->active = true;
 	ep->qpn = qp->id;
+	WRITE_ONCE(ep->qp_serial, qp->serial);
 	ret = t3_cm_choose_rtr(ep, qp);
 	if (ep->rtr_type == T3_RTR_READ)
 		ep->ord = max_t(u16, ep->ord, 1);
@@ -539,7 +555,7 @@ static void t3_cm_rx_reply(struct t3_ep *ep, const struct mpa_startup *reply)
 		t3_cm_refuse_reply(ep, code);
 		return;
 	}
-	qp = t3_qp_find(ep->dev, ep->qpn);
+	qp = t3_cm_get_qp(ep);
 	if (!qp) {
 		t3_ep_fsm_apply(ep, EP_EV_ABORT, -EINVAL);
 		return;
@@ -847,10 +863,10 @@ out_qp:
 	return ret;
 }
 
-/* Only the active side stores a QP number, and no QP has number 0. */
-static bool t3_cm_match_qpn(const struct t3_ep *ep, const void *qpn)
+/* Only the active side stores a serial number, and no QP has number 0. */
+static bool t3_cm_match_qp(const struct t3_ep *ep, const void *qp_serial)
 {
-	return READ_ONCE(ep->qpn) == *(const u32 *)qpn;
+	return READ_ONCE(ep->qp_serial) == *(const u64 *)qp_serial;
 }
 
 /*
@@ -858,10 +874,10 @@ static bool t3_cm_match_qpn(const struct t3_ep *ep, const void *qpn)
  * Without the abort a destroy, or the removal of the CM's device, would wait for the peer's reply
  * or for the timeout.
  */
-static void t3_cm_abort_connects(struct t3_dev *dev, u32 qpn)
+static void t3_cm_abort_connects(struct t3_dev *dev, u64 qp_serial)
 {
 	smp_mb();	/* pairs with the one in t3_cm_qp_allows_connect() */
-	t3_ep_request_if(dev, T3_REQ_ABORT, t3_cm_match_qpn, &qpn);
+	t3_ep_request_if(dev, T3_REQ_ABORT, t3_cm_match_qp, &qp_serial);
 }
 
 struct t3_cm_removed {

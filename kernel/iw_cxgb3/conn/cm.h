@@ -204,7 +204,8 @@ struct t3_ep {
 	unsigned int streaming_unacked;	/* WRs with MPA frames */
 	bool accept_pending;		/* neither ESTABLISHED nor its failure was delivered */
 	struct iw_cm_id *cm_id;		/* with a reference */
-	u32 qpn;			/* of the active side; else 0, the number of no QP */
+	u32 qpn;			/* of the active side */
+	u64 qp_serial;			/* of the active side; else 0, that of no QP */
 	struct t3_quota *quota;		/* of the connecting or listening user; with a reference */
 	struct t3_listener *listener;	/* passive; with a reference */
 	struct t3_tcp_port *held;	/* active; see tcp_port.c */

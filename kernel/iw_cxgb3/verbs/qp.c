@@ -402,6 +402,7 @@ static int t3_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 	if (id < 0)
 		return id;
 	qp->id = id;
+	qp->serial = atomic64_inc_return(&dev->qp_serial);
 	qp->rqt_addr = t3_rqt_alloc(dev, qp->groups->quota, sizes.rq);
 	if (!qp->rqt_addr) {
 		err = -ENOMEM;
@@ -470,7 +471,7 @@ static int t3_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	t3_qp_put(qp);
 	/* The ERROR state ends a connection; a connect that is still pending is ended here. */
 	if (!t3_qp_is_busy(qp) && !completion_done(&qp->released))
-		t3_conn_ops.abort_connects(dev, qp->id);
+		t3_conn_ops.abort_connects(dev, qp->serial);
 	/* The connection's reference is dropped when the card is done with the ring. */
 	wait_for_completion(&qp->released);
 	/* Without a connection no entry ends the QP, see t3_cq_end_qp(). */

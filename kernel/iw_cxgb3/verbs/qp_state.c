@@ -202,7 +202,7 @@ static void t3_qp_abort_connect(struct t3_qp *qp)
 {
 	smp_mb();	/* pairs with the one in t3_cm_qp_allows_connect() */
 	if (kref_read(&qp->ref) > 1)
-		t3_conn_ops.abort_connects(t3_qp_dev(qp), qp->id);
+		t3_conn_ops.abort_connects(t3_qp_dev(qp), qp->serial);
 }
 
 static void t3_qp_disconnect(struct t3_ep *ep, bool abrupt, enum t3_qp_event ev)

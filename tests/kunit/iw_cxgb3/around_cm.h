@@ -298,6 +298,7 @@ static int cm_init(struct kunit *test)
 	qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, qp);
 	qp->id = QPN;
+	qp->serial = 1;
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	foreign_qp.id = FOREIGN_QPN;
 	KUNIT_ASSERT_EQ(test, xa_insert_irq(&dev->qps, QPN, qp, GFP_KERNEL), 0);

@@ -273,7 +273,7 @@ void t3_qp_bad_entry_work(struct work_struct *work)
 	card.ended_by_entry++;
 }
 
-static void abort_connects(struct t3_dev *dev, u32 qpn)
+static void abort_connects(struct t3_dev *dev, u64 qp_serial)
 {
 	card.connect_aborts++;
 }

@@ -21,6 +21,7 @@ static struct t3_ep *new_ep(struct kunit *test)
 	ep->ord = 4;
 	ep->ird = 4;
 	ep->qpn = QPN;
+	ep->qp_serial = qp->serial;
 	ep->cm_id = &cm_id;
 	ep->id_kind = T3_ID_TID;
 	card.max_ids = max(card.max_ids, ++card.ids);
@@ -203,6 +204,21 @@ static void missing_qp_fails_the_connect(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, consumer.reply, -EINVAL);
 	t3_ep_fsm_apply(ep, EP_EV_ABORT_RPL, 0);
 	KUNIT_EXPECT_EQ(test, consumer.closes, 0);
+	end(test, ep);
+}
+
+/* Its owner has destroyed the QP, and the QP of another user has got the number. */
+static void a_qp_that_got_the_number_later_is_not_connected(struct kunit *test)
+{
+	const struct mpa_startup reply = good_reply();
+	struct t3_ep *ep = new_ep(test);
+
+	qp->serial++;
+	receive(test, ep, &reply);
+	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
+	KUNIT_EXPECT_EQ(test, card.connects, 0);
+	KUNIT_EXPECT_EQ(test, consumer.reply, -EINVAL);
+	t3_ep_fsm_apply(ep, EP_EV_ABORT_RPL, 0);
 	end(test, ep);
 }
 
@@ -454,7 +470,7 @@ static void stop_device(void)
 static void destroy_qp(void)
 {
 	qp->dying = true;
-	t3_cm_abort_connects(dev, QPN);
+	t3_cm_abort_connects(dev, qp->serial);
 }
 
 static void destroy_qp_and_wait(void)
@@ -466,7 +482,7 @@ static void destroy_qp_and_wait(void)
 static void qp_in_error(void)
 {
 	card.qp_in_error = true;
-	t3_cm_abort_connects(dev, QPN);
+	t3_cm_abort_connects(dev, qp->serial);
 }
 
 static void qp_in_error_and_wait(void)
@@ -638,6 +654,7 @@ static struct kunit_case iw_connect_cases[] = {
 	KUNIT_CASE_PARAM(rtr_failure_fails_the_connect, rtr_end_gen_params),
 	KUNIT_CASE(qp_error_fails_the_connect),
 	KUNIT_CASE(missing_qp_fails_the_connect),
+	KUNIT_CASE(a_qp_that_got_the_number_later_is_not_connected),
 	KUNIT_CASE(reject_is_reported_with_its_data),
 	KUNIT_CASE(rev1_reply_connects_without_rtr),
 	KUNIT_CASE_PARAM(rtr_needs_a_cq_entry, rtr_case_gen_params),
