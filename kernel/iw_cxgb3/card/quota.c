@@ -78,7 +78,7 @@ struct t3_quota *t3_quota_get(struct t3_quotas *quotas)
 
 	if (capable(CAP_SYS_RESOURCE))
 		return NULL;
-	new = kzalloc(struct_size(new, l2t_users, T3_QUOTA_L2T_ENTRIES), GFP_KERNEL_ACCOUNT);
+	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
 	if (!new)
 		return ERR_PTR(-ENOMEM);
 	new->uid = t3_quota_user();

@@ -44,13 +44,14 @@ struct t3_quota {
 	unsigned int refs;		/* with its lock */
 	kuid_t uid;
 	atomic_t used[T3_QUOTA_NUM];
-	u32 l2t_users[];		/* connections by L2T entry; with the lock too */
+	u32 l2t_users[T3_QUOTA_L2T_ENTRIES];	/* connections by L2T entry; with the lock too */
 };
 
 /* Of a device. */
 struct t3_quotas {
 	spinlock_t lock;		/* also for the references of the elements; irq */
 	struct list_head list __guarded_by(&lock);
+	struct t3_quota peers;		/* next hops of connections to listeners without a limit */
 };
 
 void t3_quotas_init(struct t3_quotas *quotas);

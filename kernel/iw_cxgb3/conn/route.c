@@ -216,9 +216,15 @@ bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32
 /*
  * A user who connects to many next hops would take all entries of the table, or all neighbours of
  * the host, which the entries hold. Connections that peers open use at most half of the share:
- * otherwise SYNs from many hosts would leave the user none to connect to. Between t3_dev_enter()
- * and t3_dev_leave().
+ * otherwise SYNs from many hosts would leave the user none to connect to. Those to listeners
+ * without a limit use at most half of the table together. Between t3_dev_enter() and
+ * t3_dev_leave().
  */
+static struct t3_quota *t3_route_quota(const struct t3_ep *ep)
+{
+	return ep->quota || ep->active ? ep->quota : &ep->dev->quotas.peers;
+}
+
 static int t3_route_charge_l2t(struct t3_ep *ep, const struct l2t_entry *e)
 {
 	const struct l2t_data *table = rcu_dereference(ep->dev->tdev->l2opt);
@@ -227,7 +233,7 @@ static int t3_route_charge_l2t(struct t3_ep *ep, const struct l2t_entry *e)
 
 	if (!ep->active)
 		total /= 2;
-	err = t3_quota_charge_l2t(ep->dev, ep->quota, e->idx, total);
+	err = t3_quota_charge_l2t(ep->dev, t3_route_quota(ep), e->idx, total);
 	if (!err)
 		ep->charged_l2t = e->idx;
 	return err;
@@ -451,7 +457,7 @@ void t3_route_release(struct t3_ep *ep)
 		t3_route_purge_l2t(ep, l2t);
 		rcu_read_unlock();
 		t3_route_put_l2t(ep, l2t);
-		t3_quota_uncharge_l2t(ep->dev, ep->quota, ep->charged_l2t);
+		t3_quota_uncharge_l2t(ep->dev, t3_route_quota(ep), ep->charged_l2t);
 	}
 	dst_release(dst);
 	dev_put(ep->ndev);

@@ -338,7 +338,7 @@ static void accept_reply_has_the_dscp_of_the_syn(struct kunit *test)
 static void tids_are_charged_to_the_user(struct kunit *test)
 {
 	struct t3_cpl_pass_accept_req req = {};
-	struct t3_quota user = { .refs = 1000 };
+	static struct t3_quota user = { .refs = 1000 };
 	struct t3_ep *eps[TIDS - TIDS / 8], *ep;
 	unsigned int i;
 
@@ -375,7 +375,7 @@ static void tids_are_charged_to_the_user(struct kunit *test)
 /* An open is charged for its TID at once: the reply with the TID cannot be refused. */
 static void open_is_charged_for_its_tid(struct kunit *test)
 {
-	struct t3_quota user = { .refs = 1000 };
+	static struct t3_quota user = { .refs = 1000 };
 	struct t3_ep *ep = new_ep(test, EP_IDLE);
 
 	t3_quotas_init(&dev->quotas);

@@ -483,7 +483,7 @@ static void missing_reply_to_a_close_is_fatal(struct kunit *test)
 static void half_open_connections_are_limited(struct kunit *test)
 {
 	const unsigned int limit = 3 + T3_HALF_OPEN_SLACK;
-	struct t3_quota user = { .refs = 2 };	/* the listener's, and ours */
+	static struct t3_quota user = { .refs = 2 };	/* the listener's, and ours */
 	struct t3_listener *l;
 	struct iw_cm_id *id;
 	unsigned int i;
@@ -573,13 +573,14 @@ KUNIT_ARRAY_PARAM(shut_down_point, shut_down_points, shut_down_point_name);
 static void device_event_during_a_syn(struct kunit *test)
 {
 	const char *point = *(const char * const *)test->param_value;
-	struct t3_quota user = { .refs = 2 };	/* the listener's, and ours */
+	static struct t3_quota user;
 	struct t3_listener *l;
 	struct iw_cm_id *id;
 
 	id = make_id(test, 0, 7174);
 	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 3), 0);
 	l = id->provider_data;
+	user.refs = 2;	/* the listener's, and ours */
 	l->quota = &user;
 	if (*point)
 		card.shut_down_at = point;
@@ -665,7 +666,7 @@ static void messages_of_a_listener_are_freed_with_it(struct kunit *test)
 /* The user's share is used up, or the table is full. */
 static void refused_listener_id_is_not_charged(struct kunit *test)
 {
-	struct t3_quota user = { .refs = 1 };
+	static struct t3_quota user = { .refs = 1 };
 	struct t3_listener l = { .dev = dev, .cm = dev->cm, .quota = &user };
 	atomic_t *used = &user.used[T3_QUOTA_STID];
 

@@ -432,7 +432,7 @@ static void failed_tpt_write_frees_the_region(struct kunit *test)
 static void regions_and_windows_are_charged(struct kunit *test)
 {
 	static struct t3_mw windows[STAGS];
-	struct t3_quota user = {};
+	static struct t3_quota user;
 	struct t3_mr mr = { .pd = pd, .sink = DMA_MAPPING_ERROR };
 	u32 all = STAGS - 1, share = all - all / 8, i;
 	struct t3_pd *rest;
@@ -466,7 +466,7 @@ static void regions_and_windows_are_charged(struct kunit *test)
 /* Another user of the card has the rest of the page lists. */
 static void refused_page_list_is_not_charged(struct kunit *test)
 {
-	struct t3_quota user = {};
+	static struct t3_quota user;
 	struct t3_mr mr = { .pd = pd };
 	u32 others[STAGS], i;
 
@@ -538,7 +538,7 @@ static void failed_registration_releases_the_memory(struct kunit *test)
 		{ .what = "TPT entry", .write_error = -EIO, .writes = 2, .error = -EIO },
 		{ .what = "response", .respond_error = -EFAULT, .error = -EFAULT },
 	};
-	struct t3_quota user = {};
+	static struct t3_quota user;
 	struct ib_mr *mr;
 	unsigned int i;
 	size_t free;
@@ -741,7 +741,7 @@ static void failed_registration_neutralises_the_list(struct kunit *test)
 /* The range goes to other users of the card when the last connection and window have ended. */
 static void range_stays_with_its_domain(struct kunit *test)
 {
-	struct t3_quota user = {};
+	static struct t3_quota user;
 	struct t3_mw window = make_window();
 	struct t3_pd *other = make_pd(test);
 	size_t free = gen_pool_avail(dev->pbl_pool);
@@ -849,7 +849,7 @@ static void kept_ranges_are_split_and_joined(struct kunit *test)
 {
 	const u32 granule = T3_PBL_GRANULE / 8;
 	struct ib_mr *mrs[STAGS / 2];
-	struct t3_quota user = {};
+	static struct t3_quota user;
 	unsigned int round, i;
 
 	pd->quota = &user;

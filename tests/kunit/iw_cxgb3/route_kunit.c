@@ -608,7 +608,7 @@ static void user_has_a_share_of_the_next_hops(struct kunit *test)
 	unsigned int i;
 
 	t3_quotas_init(&dev->quotas);
-	user = kunit_kzalloc(test, struct_size(user, l2t_users, T3_QUOTA_L2T_ENTRIES), GFP_KERNEL);
+	user = kunit_kzalloc(test, sizeof(*user), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, user);
 	route = new_route(test, lo);
 	card.has_l2_entry = true;
@@ -645,6 +645,35 @@ static void user_has_a_share_of_the_next_hops(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, atomic_read(&user->used[T3_QUOTA_L2T]), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&l2t.refcnt), 1);
+	RCU_INIT_POINTER(tdev.l2opt, NULL);
+}
+
+/* Those of all such listeners together: a server of the kernel, or one of root. */
+static void peers_of_a_listener_without_a_limit_have_a_share(struct kunit *test)
+{
+	static struct l2t_data table = { .nentries = 4 };
+	struct net_device *lo = use_lo(test);
+	struct t3_ep *eps[3];
+	unsigned int i;
+
+	t3_quotas_init(&dev->quotas);
+	route = new_route(test, lo);
+	card.has_l2_entry = true;
+	RCU_INIT_POINTER(tdev.l2opt, (void __rcu __force *)&table);
+	for (i = 0; i < ARRAY_SIZE(eps); i++) {
+		eps[i] = new_ep_without_route(test);
+		eps[i]->active = false;
+		l2t.idx = i;
+		KUNIT_EXPECT_EQ(test, t3_route_resolve(eps[i]), i < 2 ? 0 : -ENOMEM);
+	}
+	eps[2]->active = true;
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(eps[2]), 0);
+	for (i = 0; i < ARRAY_SIZE(eps); i++) {
+		t3_route_release(eps[i]);
+		t3_ep_fsm_apply(eps[i], EP_EV_ABORT, 0);
+		end(test, eps[i]);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&dev->quotas.peers.used[T3_QUOTA_L2T]), 0);
 	RCU_INIT_POINTER(tdev.l2opt, NULL);
 }
 
@@ -873,6 +902,7 @@ static struct kunit_case route_cases[] = {
 	KUNIT_CASE(connection_holds_its_route_until_the_end),
 	KUNIT_CASE(connection_does_not_take_the_vlan_of_another),
 	KUNIT_CASE(user_has_a_share_of_the_next_hops),
+	KUNIT_CASE(peers_of_a_listener_without_a_limit_have_a_share),
 	KUNIT_CASE(address_belongs_to_the_namespace_of_the_id),
 	KUNIT_CASE(address_that_two_namespaces_have),
 	KUNIT_CASE(repeated_connect_without_a_consumer),
