@@ -348,13 +348,17 @@ EXPORT_SYMBOL(t3_rdma_set_reuseaddr);
  * @id: the id
  * @afonly: true to restrict
  *
- * Return: 0; -EINVAL if the state is later than bound.
+ * Return: 0; -EINVAL if the state is later than bound, or if the id is bound with the restriction:
+ * it has the port for IPv6 only.
  */
 int t3_rdma_set_afonly(struct rdma_cm_id *id, int afonly)
 {
 	struct cm_id *cm = to_cm_id(id);
 
 	if (cm_state(cm) != CM_ST_IDLE && cm_state(cm) != CM_ST_BOUND)
+		return -EINVAL;
+	if (cm_state(cm) == CM_ST_BOUND && cm_src(cm)->sa_family == AF_INET6 &&
+	    cm->bind.afonly && !afonly)
 		return -EINVAL;
 	cm->bind.afonly = afonly;
 	cm->bind.afonly_set = true;
