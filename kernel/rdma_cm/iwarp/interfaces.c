@@ -80,6 +80,15 @@ static int cm_iw_visit_own(struct net_device *ndev, struct cm_iw_walk *walk)
 	return net_eq(dev_net(ndev), walk->net);
 }
 
+/*
+ * An id may listen on the interface. TCP keeps the ports of a VRF apart from those outside, and
+ * there the id has its port.
+ */
+static bool cm_iw_may_listen(const struct net_device *ndev, const struct cm_iw_walk *walk)
+{
+	return net_eq(dev_net(ndev), walk->net) && !netif_is_l3_slave(ndev);
+}
+
 bool cm_iw_is_in_net(struct ib_device *device, struct net *net)
 {
 	struct cm_iw_walk walk = { .net = net };
@@ -135,7 +144,7 @@ static void cm_iw_add_ipv6(const struct net_device *ndev, struct cm_addrs *addrs
 static int cm_iw_visit_addrs(struct net_device *ndev, struct cm_iw_walk *walk)
 	__must_hold_shared(RCU)
 {
-	if (!cm_iw_visit_own(ndev, walk))
+	if (!cm_iw_may_listen(ndev, walk))
 		return 0;
 	if (walk->ipv4)
 		cm_iw_add_ipv4(ndev, walk->addrs);
@@ -153,7 +162,7 @@ static int cm_iw_visit_has_addr(struct net_device *ndev, struct cm_iw_walk *walk
 	struct net_device *found;
 	__be32 ipv4;
 
-	if (!cm_iw_visit_own(ndev, walk))
+	if (!cm_iw_may_listen(ndev, walk))
 		return false;
 	if (addr->sin6_family == AF_INET) {
 		ipv4 = ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
