@@ -599,6 +599,8 @@ void cm_dev_assign(struct cm_id *id, struct cm_dev *dev);
 int cm_dev_link(struct cm_id *id);
 bool cm_dev_is_removed(const struct cm_id *id);
 bool cm_dev_exists_for(struct cm_id *id);
+bool cm_dev_is_in_net(const struct cm_dev *dev, struct net *net);
+bool cm_dev_takes(const struct cm_dev *dev, const struct cm_id *id);
 bool cm_dev_is_for(const struct cm_dev *dev, struct cm_id *id);
 void cm_dev_list_del(struct cm_dev *dev, struct list_head *item) __must_hold(&dev->lock);
 void cm_dev_unlink(struct cm_id *id);

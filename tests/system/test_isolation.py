@@ -7,6 +7,7 @@ Each case runs over the in-tree modules and over ours, in the same guests; with 
 
 import contextlib
 import json
+import pathlib
 
 import pytest
 from conditions import parameters
@@ -17,6 +18,7 @@ from programs import BIN
 from stock import address, rping, wait_no_objects
 
 PROGRAM = f"{BIN}/t3-isolation"
+CM = pathlib.Path(__file__).parent / "guest/cm.py"
 PORT = 7472
 ATTACKER, ACCOMPLICE = 2001, 2003
 OURS = "t3_rdma_cm"
@@ -252,6 +254,18 @@ def test_a_listener_does_not_take_the_port_of_a_tcp_server(users, at):
     with running(started(users.host, listen, port)) as listener:
         assert listener.running, listener.output
         assert "Address already in use" in users.host.start(service).wait(20).stderr
+
+
+def test_an_id_without_a_port_of_tcp_does_not_take_one(users):
+    """RDMA_PS_IB has ports of its own, of which the host's TCP knows nothing."""
+    port = 5434
+    users.host.push(CM, "/tmp/cm.py", 0o755)
+    with running(users.host.start(SERVICE.format(address="", port=port))) as server:
+        server.expect("bound", 20)
+        listen = f"{as_user(ATTACKER)} /tmp/cm.py listen {address(users.host)} {port} --space ib"
+        with running(started(users.host, listen, port)) as listener:
+            assert not listener.running, listener.output
+            assert serves(users, port)
 
 
 IN_A_NAMESPACE = {

@@ -41,6 +41,9 @@ static int cm_netdev_event(struct notifier_block *self, unsigned long event, voi
 	T3_RACE_POINT(cm_netdev_changed);
 	mutex_lock(&cm_devices_mutex);
 	while ((dev = cm_dev_behind(dev))) {
+		/* Any process can change addresses in a namespace of its own. */
+		if (!cm_dev_is_in_net(dev, dev_net(ndev)))
+			continue;
 		spin_lock(&dev->lock);
 		list_for_each_entry(id, &dev->ids, dev_item)
 			if (cm_dev_addr_changed(id, ndev))

@@ -14,7 +14,7 @@
  *	the id is destroyed. It must not call t3_rdma_destroy_id() on the id, nor on the
  *	listener of its connect request.
  * @context: for @handler
- * @ps: port space; iWARP: an id that connects or listens needs RDMA_PS_TCP
+ * @ps: port space; over iWARP only an id of RDMA_PS_TCP connects and listens
  * @qp_type: type of QP: IB_QPT_RC; over RoCE also IB_QPT_UD, for datagrams
  * @caller: name of the module, for `rdma resource`
  *

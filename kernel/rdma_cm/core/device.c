@@ -42,21 +42,25 @@ static u32 cm_dev_port_on(struct cm_dev *dev, struct net_device *ndev, const str
  * The namespace may use the device, and has one of its net devices. ib_core's shared mode lets each
  * namespace use each device.
  */
-static bool cm_dev_is_in_net(const struct cm_dev *dev, struct net *net)
+bool cm_dev_is_in_net(const struct cm_dev *dev, struct net *net)
 {
 	return rdma_dev_access_netns(dev->device, net) &&
 	       (!dev->transport->is_in_net || dev->transport->is_in_net(dev->device, net));
 }
 
-/* The device has the id's kind of QPs. */
-static bool cm_dev_has_qps(const struct cm_dev *dev, const struct cm_id *id)
+/*
+ * An id may connect and listen on the device. Only an id of RDMA_PS_TCP has a port of the host's
+ * TCP: another one would take the SYNs and connections of a server that has this port.
+ */
+bool cm_dev_takes(const struct cm_dev *dev, const struct cm_id *id)
 {
-	return id->base.id.qp_type != IB_QPT_UD || dev->transport->datagrams;
+	return !dev->transport->tcp ||
+	       (id->bind.ps == RDMA_PS_TCP && id->base.id.qp_type == IB_QPT_RC);
 }
 
 /*
  * A device that the id's namespace may use, with a port of the net device; or NULL. If there are
- * several, one with the id's kind of QPs. Without it a connect or an accept fails.
+ * several, one that takes the id. On another one a connect or a listen fails.
  */
 static struct cm_dev *cm_dev_find_rcu(struct cm_id *id, struct net_device *ndev, u32 *port)
 	__must_hold_shared(RCU)
@@ -68,10 +72,10 @@ static struct cm_dev *cm_dev_find_rcu(struct cm_id *id, struct net_device *ndev,
 		if (!rdma_dev_access_netns(dev->device, cm_net(id)))
 			continue;
 		found = cm_dev_port_on(dev, ndev, cm_src(id));
-		if (!found || (other && !cm_dev_has_qps(dev, id)))
+		if (!found || (other && !cm_dev_takes(dev, id)))
 			continue;
 		*port = found;
-		if (cm_dev_has_qps(dev, id))
+		if (cm_dev_takes(dev, id))
 			return dev;
 		other = dev;
 	}
@@ -301,7 +305,7 @@ bool cm_dev_is_for(const struct cm_dev *dev, struct cm_id *id)
 {
 	if (cm_dev_of(id))
 		return cm_dev_of(id) == dev;
-	return rdma_dev_access_netns(dev->device, cm_net(id)) && cm_dev_has_qps(dev, id);
+	return rdma_dev_access_netns(dev->device, cm_net(id)) && cm_dev_takes(dev, id);
 }
 
 /* --- the list ------------------------------------------------------------ */

@@ -53,8 +53,8 @@ enum cm_addr_use {
 
 /**
  * struct cm_transport - functions of a transport
- * @tcp: the ports of its devices are those of the host's TCP
- * @datagrams: its devices have ids for datagrams (IB_QPT_UD), too
+ * @tcp: the ports of its devices are those of the host's TCP, so it is for ids of RDMA_PS_TCP and
+ *	IB_QPT_RC only
  * @serves: whether the transport serves a device
  * @serves_port: whether it serves a port of such a device
  * @port_is_on: whether such a port belongs to a net device with an address; does not sleep
@@ -89,7 +89,6 @@ enum cm_addr_use {
  */
 struct cm_transport {
 	bool tcp;
-	bool datagrams;
 	bool (*serves)(struct ib_device *device);
 	bool (*serves_port)(struct ib_device *device, u32 port);
 	bool (*port_is_on)(struct ib_device *device, u32 port, struct net_device *ndev,

@@ -171,7 +171,7 @@ static int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 	struct iw_cm_conn_param to_iw = cm_iw_param(param, id->base.qp_num);
 	int ret;
 
-	if (id->base.id.qp_type != IB_QPT_RC)
+	if (!cm_dev_takes(cm_dev_of(id), id))
 		return -EINVAL;
 	ret = cm_iw_check_addr(id);	/* the bind may have been long ago */
 	if (!ret)
@@ -328,6 +328,8 @@ static int cm_iw_listen(struct cm_listener *l)
 	struct ib_device *device = l->dev->device;
 	int ret;
 
+	if (!cm_dev_takes(l->dev, l->id))
+		return -EINVAL;
 	l->iw = cm_zalloc_nowait(l->id->memcg, sizeof(*l->iw));
 	if (!l->iw)
 		return -ENOMEM;

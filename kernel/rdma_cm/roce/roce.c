@@ -419,7 +419,6 @@ static int cm_roce_notify(struct cm_id *id, enum ib_event_type event)
 /* --- the transport --------------------------------------------------------------- */
 
 const struct cm_transport cm_roce_transport = {
-	.datagrams = true,
 	.serves = cm_roce_serves,
 	.serves_port = cm_roce_serves_port,
 	.port_is_on = cm_roce_port_is_on,

@@ -374,6 +374,69 @@ static void a_wildcard_and_a_thousand_ipv6_addresses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.ipv6_reads, 1u);
 }
 
+/* The host's TCP keeps the ports of a VRF apart: a server there may have the port. */
+static void a_wildcard_and_a_vrf(struct kunit *test)
+{
+	static struct net_device in_vrf = { .priv_flags = IFF_L3MDEV_SLAVE };
+
+	dev_net_set(&in_vrf, &init_net);
+	port_is_on(&in_vrf);
+	listen_on_wildcard(test);
+	KUNIT_EXPECT_NULL(test, fake.listener);
+	port_is_on(init_net.loopback_dev);
+	net_devices_changed();
+	KUNIT_EXPECT_NOT_NULL(test, fake.listener);
+}
+
+struct other_id {
+	const char *name;
+	enum rdma_ucm_port_space ps;
+	enum ib_qp_type qp_type;
+};
+
+static const struct other_id other_ids[] = {
+	{ "datagrams", RDMA_PS_UDP, IB_QPT_UD },
+	{ "RDMA_PS_UDP with a connected QP", RDMA_PS_UDP, IB_QPT_RC },
+	{ "RDMA_PS_IB", RDMA_PS_IB, IB_QPT_RC },
+	{ "RDMA_PS_TCP with a QP for datagrams", RDMA_PS_TCP, IB_QPT_UD },
+};
+
+NAMED_PARAM(other_id, other_ids);
+
+/* It would take the SYNs to the port of a TCP server. */
+static void an_id_without_a_port_of_tcp(struct kunit *test)
+{
+	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
+	const struct other_id *other = test->param_value;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		destroy(&id);
+		id = make_id();
+		KUNIT_ASSERT_NOT_NULL(test, id);
+		id->ps = other->ps;
+		id->qp_type = other->qp_type;
+		to_cm_id(id)->bind.ps = other->ps;
+		KUNIT_EXPECT_EQ(test, i ? t3_rdma_bind_addr(id, (struct sockaddr *)&any) :
+				call(BIND), 0);
+		KUNIT_EXPECT_EQ(test, call(LISTEN), i ? 0 : -EINVAL);
+		KUNIT_EXPECT_EQ(test, fake.listen_calls, 0u);
+	}
+}
+
+/* The port is held for IPv6 only, so that it cannot become that of IPv4, too. */
+static void afonly_of_a_bound_id(struct kunit *test)
+{
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(7000) };
+
+	KUNIT_EXPECT_EQ(test, t3_rdma_set_afonly(id, 1), 0);
+	KUNIT_EXPECT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+	KUNIT_EXPECT_EQ(test, t3_rdma_set_afonly(id, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, t3_rdma_set_afonly(id, 1), 0);
+	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
+	KUNIT_EXPECT_NULL(test, fake.listener);
+}
+
 static void other_change(void)
 {
 	cm_unlisten(to_cm_id(id), NULL);
@@ -774,6 +837,9 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(an_address_that_goes_and_comes_back),
 	KUNIT_CASE(the_look_at_other_namespaces_is_bounded),
 	KUNIT_CASE(a_wildcard_and_a_thousand_ipv6_addresses),
+	KUNIT_CASE(a_wildcard_and_a_vrf),
+	KUNIT_CASE_PARAM(an_id_without_a_port_of_tcp, other_id_gen_params),
+	KUNIT_CASE(afonly_of_a_bound_id),
 	KUNIT_CASE(a_change_between_two_addresses),
 	KUNIT_CASE(an_id_that_is_busy_during_an_update),
 	KUNIT_CASE(the_pause_after_a_long_update),
