@@ -853,15 +853,11 @@ struct t3_conn_ops {
 	void (*get)(struct t3_ep *ep);	/* may be called with a lock */
 	void (*put)(struct t3_ep *ep);
 	/*
-	 * Close the connection with a FIN, or with a RST if abrupt. Returns at once; the outcome is
-	 * reported as a QP event.
+	 * Close the connection with a FIN, or with a RST if abrupt. The outcome is reported as a
+	 * QP event. If the caller may sleep, the FIN or the RST is sent before the return, unless
+	 * another thread handles the connection at the time.
 	 */
-	void (*disconnect)(struct t3_ep *ep, bool abrupt);
-	/*
-	 * The same for a caller that may sleep. The connection manager sends the FIN or the RST
-	 * before the return, unless another thread handles the connection at the time.
-	 */
-	void (*disconnect_now)(struct t3_ep *ep, bool abrupt);
+	void (*disconnect)(struct t3_ep *ep, bool abrupt, bool may_sleep);
 	/*
 	 * Once for a connection. Send a TERMINATE with @term, and abort the connection if it does
 	 * not close before a deadline. Nothing is sent if this side has closed the stream.
@@ -879,7 +875,7 @@ extern const struct t3_conn_ops t3_conn_ops;	/* cm.c */
 /* Any context. */
 void t3_ep_get(struct t3_ep *ep);
 void t3_ep_put(struct t3_ep *ep);
-void t3_ep_disconnect(struct t3_ep *ep, bool abrupt);
+void t3_ep_disconnect(struct t3_ep *ep, bool abrupt, bool may_sleep);
 /*
  * Softirq or process context. The connection makes progress: confirm the neighbour entry of its
  * next hop.

@@ -445,11 +445,11 @@ static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t
 	else if (!t3_route_has_address(ndev, local))
 		ret = -EADDRNOTAVAIL;
 	if (ret) {
-		t3_ep_request(ep, T3_REQ_ABORT);
+		t3_ep_request(ep, T3_REQ_ABORT, T3_RUN_QUEUED);
 		goto out;
 	}
 	cm_id->add_ref(cm_id);
-	t3_ep_request_now(ep, T3_REQ_CALL);
+	t3_ep_request(ep, T3_REQ_CALL, T3_RUN_NOW);
 	T3_RACE_POINT(t3_connect_posted);
 out:
 	dev_put(ndev);
@@ -995,7 +995,7 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 			ret = -EINVAL;
 	}
 	if (ret) {
-		t3_ep_request(ep, T3_REQ_ABORT);
+		t3_ep_request(ep, T3_REQ_ABORT, T3_RUN_QUEUED);
 	} else if (!ep_fsm(READ_ONCE(ep->state), EP_EV_ACCEPT)) {
 		t3_qp_put(qp);
 		ret = -ECONNRESET;
@@ -1014,7 +1014,7 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	ep->call.cm_id = cm_id;
 	ep->iw_qp = qp;
 	cm_id->add_ref(cm_id);
-	t3_ep_request_now(ep, T3_REQ_CALL);
+	t3_ep_request(ep, T3_REQ_CALL, T3_RUN_NOW);
 	T3_RACE_POINT(t3_accept_posted);
 	t3_ep_put(ep);	/* the consumer's */
 	t3_ep_put(ep);
@@ -1041,14 +1041,14 @@ int t3_cm_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len)
 		return -ECONNRESET;
 	if (!t3_ep_claim_call(ep)) {
 		WRITE_ONCE(ep->disowned, true);
-		t3_ep_request(ep, T3_REQ_ABORT);
+		t3_ep_request(ep, T3_REQ_ABORT, T3_RUN_QUEUED);
 		t3_ep_put(ep);
 		return 0;
 	}
 	if (ep_fsm(READ_ONCE(ep->state), EP_EV_REJECT)) {
 		t3_ep_set_pdata(ep, pdata, len);
 		ep->call.event = EP_EV_REJECT;
-		t3_ep_request_now(ep, T3_REQ_CALL);
+		t3_ep_request(ep, T3_REQ_CALL, T3_RUN_NOW);
 		T3_RACE_POINT(t3_reject_posted);
 	} else {
 		ret = -ECONNRESET;
@@ -1064,6 +1064,7 @@ int t3_cm_init(void)
 {
 	int ret = t3_tcp_ports_init();
 
+	t3_cpl_init();
 	if (ret)
 		return ret;
 	t3_cm_wq = alloc_workqueue("iw_cxgb3_cm", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
@@ -1150,7 +1151,6 @@ const struct t3_conn_ops t3_conn_ops = {
 	.get		= t3_ep_get,
 	.put		= t3_ep_put,
 	.disconnect	= t3_ep_disconnect,
-	.disconnect_now	= t3_ep_disconnect_now,
 	.terminate	= t3_ep_terminate,
 	.linger		= t3_ep_linger,
 };

@@ -17,12 +17,15 @@
  * Contexts. A CPL handler runs in softirq. It takes a reference and puts the message into
  * the endpoint's queue. Consumers, the QP and the timer leave requests in the same
  * queue. The thread that takes from the queue is the endpoint's runner: the
- * endpoint's work item or that of its timer; or, to save the switches, a call that may sleep
- * (t3_ep_request_now()), or the softirq if the handler of the message does not sleep
- * (t3_ep_receive_now()). Only the runner changes the state, sends,
- * and calls the consumer, and it holds no lock of this driver meanwhile. One thread at a
- * time is it (t3_ep.running), until the queue is empty. So the events of a connection are
- * handled one after another, and a timeout never races with a message.
+ * endpoint's work item or that of its timer; or, to save the switches (T3_RUN_NOW), a call that
+ * may sleep, or the softirq if the handler of the message does not sleep. Only the runner changes
+ * the state, sends, and calls the consumer, and it holds no lock of this driver meanwhile. One
+ * thread at a time is it (t3_ep.running), until the queue is empty. So the events of a connection
+ * are handled one after another, and a timeout never races with a message.
+ *
+ * A message: t3_cpl_receive(), t3_ep_receive(), t3_ep_run(), t3_cpl_handle(), its handler in
+ * t3_cpl_messages[]. A call: t3_cm_connect(), t3_ep_request(), t3_ep_run(), t3_cm_run_call(). From
+ * both: t3_ep_fsm_apply(), the transition in ep_table[], t3_ep_run_actions(), t3_send_*().
  *
  * No connect, accept, reject or disconnect waits for a runner: the call handles its
  * request itself, or leaves it to the thread that is the runner; its result is an
@@ -69,7 +72,7 @@
  */
 #define T3_EP_LINGER		(10UL * HZ)
 
-/* Messages that t3_ep_request_now() handles; the work item handles the others. */
+/* Messages that a request with T3_RUN_NOW handles; the work item handles the others. */
 #define T3_EP_CALLER_MESSAGES		16
 
 /* Half-open connections beyond the backlog before a SYN is answered with RST. */
@@ -135,6 +138,13 @@ enum t3_ep_request {
 	T3_REQ_TIMER,
 	T3_REQ_SHUT_DOWN,		/* the driver is unbound from a working card */
 	T3_REQ_DEVICE_DOWN,
+};
+
+/* The runner for a message or a request, unless the endpoint has one already. */
+enum t3_ep_run {
+	T3_RUN_NOW,			/* this thread, which saves the switches to a worker */
+	T3_RUN_QUEUED,			/* the work item */
+	T3_RUN_LATER,			/* that of the next message or request */
 };
 
 /*
@@ -327,15 +337,11 @@ void t3_ep_dismiss(struct t3_ep *ep);
 int t3_ep_publish(struct t3_ep *ep);
 struct t3_ep *t3_ep_find(struct t3_dev *dev, u32 id);
 bool t3_ep_tryget(struct t3_ep *ep);
-void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req);
-void t3_ep_request_now(struct t3_ep *ep, enum t3_ep_request req);
-void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb);
-void t3_ep_receive_now(struct t3_ep *ep, struct sk_buff *skb);
-void t3_ep_receive_later(struct t3_ep *ep, struct sk_buff *skb);
-void t3_ep_receive_later_in(struct t3_ep *ep, struct sk_buff *skb, enum ep_state state);
+void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req, enum t3_ep_run run);
+void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb, enum t3_ep_run run,
+		   bool (*cannot_wait)(const struct t3_ep *ep));
 void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
 		      bool (*match)(const struct t3_ep *ep, const void *arg), const void *arg);
-void t3_ep_disconnect_now(struct t3_ep *ep, bool abrupt);
 void t3_ep_terminate(struct t3_ep *ep, struct t3_term term);
 void t3_ep_linger(struct t3_ep *ep);
 bool t3_ep_claim_call(struct t3_ep *ep);
@@ -373,6 +379,7 @@ int t3_send_terminate(struct t3_ep *ep);
 void t3_send_close_con_req(struct t3_ep *ep);
 void t3_send_abort_req(struct t3_ep *ep);
 void t3_send_abort_rpl(struct t3_ep *ep);
+void t3_cpl_init(void);
 void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb);
 void t3_cpl_release_tids(struct work_struct *work);
 int t3_cpl_reserve(struct t3_ep *ep);

@@ -2,9 +2,9 @@
 /*
  * Messages to and from the card (CPL).
  *
- * Receive: a handler runs in softirq, takes a reference and puts the message into the queue. The
- * endpoint's runner dispatches it through t3_cpl_messages[]. It runs in the same softirq
- * for a message whose handler does not sleep.
+ * Receive: t3_cpl_receive() runs in softirq, takes a reference and puts the message into the queue.
+ * The endpoint's runner handles it. t3_cpl_messages[] has the handler of each message, and who is
+ * the runner for it.
  * Send: each function builds one message. Only the runner sends for a
  * connection, so the messages on one queue stay in order.
  *
@@ -134,7 +134,7 @@ static void t3_cpl_open_arp_failed(struct t3cdev *tdev, struct sk_buff *skb)
 		ep = t3_ep_find(dev, cb->ep_id);
 	rcu_read_unlock();
 	if (ep) {
-		t3_ep_request(ep, T3_REQ_ARP_FAILED);
+		t3_ep_request(ep, T3_REQ_ARP_FAILED, T3_RUN_QUEUED);
 		t3_ep_put(ep);
 	}
 	kfree_skb(skb);
@@ -439,6 +439,7 @@ int t3_cpl_status_to_errno(u8 status)
 
 /* --- receive, runner --------------------------------------------- */
 
+/* Does not sleep: without memory for a long MPA request it aborts the connection. */
 static void t3_cpl_on_establish(struct t3_ep *ep, struct sk_buff *skb)
 {
 	const struct t3_cpl_establish *est = (const void *)skb->data;
@@ -659,29 +660,86 @@ static void t3_cpl_on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
 	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
 }
 
-static const struct {
-	void (*handle)(struct t3_ep *ep, struct sk_buff *skb);
+/* --- receive, softirq ------------------------------------------------------ */
+
+/*
+ * The TID must be in the table before the next message for it, which may be the next one of this
+ * poll. So the ATID is exchanged here, also if another thread is the runner.
+ */
+static void t3_cpl_exchange_atid(struct t3_ep *ep, struct sk_buff *skb)
+{
+	const struct t3_cpl_establish *est = (const void *)skb->data;
+
+	t3_ep_exchange_atid(ep, be32_to_cpu(est->ot) & T3_CPL_ID);
+}
+
+/*
+ * The runner waits for the ack of RDMA_INIT only. Another ack is not worth a context switch of its
+ * own. RDMA_INIT is sent after the flag is set, so its ack finds the flag.
+ */
+static bool t3_cpl_wr_ack_cannot_wait(const struct t3_ep *ep)
+{
+	return READ_ONCE(ep->init_unacked);
+}
+
+/* In EP_CLOSING the end of this side changes nothing but the state: the peer's FIN follows. */
+static bool t3_cpl_close_con_rpl_cannot_wait(const struct t3_ep *ep)
+{
+	return READ_ONCE(ep->state) != EP_CLOSING;
+}
+
+/**
+ * struct t3_cpl_message - what is done with a message of the card
+ * @min_len: a shorter message is dropped
+ * @listener: handles a message for a listener, in the softirq
+ * @arrive: called in the softirq before the message is in the queue; or NULL
+ * @handle: handler, called by the runner
+ * @run: the runner; T3_RUN_NOW for a handler that does not sleep
+ * @cannot_wait: see t3_ep_receive()
+ */
+struct t3_cpl_message {
 	size_t min_len;
-} t3_cpl_messages[CXGB3_NUM_CPL_CMDS] = {
-	[T3_CPL_PEER_CLOSE]	= { t3_cpl_on_peer_close, sizeof(struct t3_cpl_peer_close) },
-	[T3_CPL_ABORT_REQ_RSS]	= { t3_cpl_on_abort_req, sizeof(struct t3_cpl_abort_rss) },
-	[T3_CPL_ABORT_RPL_RSS]	= { t3_cpl_on_abort_rpl, sizeof(struct t3_cpl_abort_rss) },
-	[T3_CPL_CLOSE_CON_RPL]	= { t3_cpl_on_close_con_rpl, sizeof(struct t3_cpl_close_con_rpl) },
-	[T3_CPL_RX_DATA]	= { t3_cpl_on_rx_data, sizeof(struct t3_cpl_rx_data) },
-	[T3_CPL_ACT_OPEN_RPL]	= { t3_cpl_on_act_open_rpl, sizeof(struct t3_cpl_act_open_rpl) },
-	[T3_CPL_ACT_ESTABLISH]	= { t3_cpl_on_establish, sizeof(struct t3_cpl_establish) },
-	[T3_CPL_PASS_ESTABLISH]	= { t3_cpl_on_establish, sizeof(struct t3_cpl_establish) },
-	[T3_CPL_PASS_ACCEPT_REQ] = { t3_cpl_on_pass_accept_req,
-				     sizeof(struct t3_cpl_pass_accept_req) },
-	[T3_CPL_TX_DMA_ACK]	= { t3_cpl_on_wr_ack, sizeof(struct t3_cpl_wr_ack) },
-	[T3_CPL_RDMA_TERMINATE]	= { t3_cpl_on_terminate, sizeof(struct t3_cpl_rdma_terminate) },
-	[T3_CPL_RDMA_EC_STATUS]	= { t3_cpl_on_ec_status, sizeof(struct t3_cpl_status) },
+	cxgb3_cpl_handler_func listener;
+	void (*arrive)(struct t3_ep *ep, struct sk_buff *skb);
+	void (*handle)(struct t3_ep *ep, struct sk_buff *skb);
+	enum t3_ep_run run;
+	bool (*cannot_wait)(const struct t3_ep *ep);
+};
+
+#define LEN(type)		sizeof(struct t3_cpl_##type)
+#define LISTENER(type, fn)	{ .min_len = LEN(type), .listener = (fn) }
+#define NOW(type, fn)		{ .min_len = LEN(type), .handle = (fn), .run = T3_RUN_NOW }
+#define QUEUED(type, fn)	{ .min_len = LEN(type), .handle = (fn), .run = T3_RUN_QUEUED }
+#define LATER_UNLESS(predicate, type, fn) \
+	{ .min_len = LEN(type), .handle = (fn), .run = T3_RUN_LATER, .cannot_wait = (predicate) }
+
+static const struct t3_cpl_message t3_cpl_messages[CXGB3_NUM_CPL_CMDS] = {
+	[T3_CPL_PASS_OPEN_RPL]	= LISTENER(pass_open_rpl, t3_listener_reply),
+	[T3_CPL_CLOSE_LISTSRV_RPL] = LISTENER(status, t3_listener_reply),
+	/* The listener makes the endpoint, which handles the message now. */
+	[T3_CPL_PASS_ACCEPT_REQ] = { .min_len = LEN(pass_accept_req),
+				     .listener = t3_listener_receive_syn,
+				     .handle = t3_cpl_on_pass_accept_req, .run = T3_RUN_NOW },
+	[T3_CPL_PASS_ESTABLISH]	= NOW(establish, t3_cpl_on_establish),
+	[T3_CPL_ACT_ESTABLISH]	= { .min_len = LEN(establish), .arrive = t3_cpl_exchange_atid,
+				    .handle = t3_cpl_on_establish, .run = T3_RUN_NOW },
+	[T3_CPL_ACT_OPEN_RPL]	= QUEUED(act_open_rpl, t3_cpl_on_act_open_rpl),
+	[T3_CPL_RX_DATA]	= QUEUED(rx_data, t3_cpl_on_rx_data),
+	[T3_CPL_TX_DMA_ACK]	= LATER_UNLESS(t3_cpl_wr_ack_cannot_wait,
+					       wr_ack, t3_cpl_on_wr_ack),
+	[T3_CPL_RDMA_TERMINATE]	= QUEUED(rdma_terminate, t3_cpl_on_terminate),
+	[T3_CPL_RDMA_EC_STATUS]	= QUEUED(status, t3_cpl_on_ec_status),
+	[T3_CPL_PEER_CLOSE]	= QUEUED(peer_close, t3_cpl_on_peer_close),
+	[T3_CPL_CLOSE_CON_RPL]	= LATER_UNLESS(t3_cpl_close_con_rpl_cannot_wait,
+					       close_con_rpl, t3_cpl_on_close_con_rpl),
+	[T3_CPL_ABORT_REQ_RSS]	= QUEUED(abort_rss, t3_cpl_on_abort_req),
+	[T3_CPL_ABORT_RPL_RSS]	= QUEUED(abort_rss, t3_cpl_on_abort_rpl),
 };
 
 /**
  * t3_cpl_handle - handle a message in the runner
  * @ep: endpoint
- * @skb: message; the caller frees it
+ * @skb: message, of which t3_cpl_receive() has checked the length; the caller frees it
  */
 void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
 {
@@ -689,110 +747,45 @@ void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
 
 	trace_t3_cpl_in(ep, opcode);
 	/* After the close a message has no effect, but a SYN has a TID to release. */
-	if (ep->state == EP_CLOSED && opcode != T3_CPL_PASS_ACCEPT_REQ)
-		return;
-	if (!pskb_may_pull(skb, t3_cpl_messages[opcode].min_len)) {
-		t3_count(ep->dev, T3_CNT_CM_BAD_EVENT);
-		return;
-	}
-	t3_cpl_messages[opcode].handle(ep, skb);
+	if (ep->state != EP_CLOSED || opcode == T3_CPL_PASS_ACCEPT_REQ)
+		t3_cpl_messages[opcode].handle(ep, skb);
 }
 
-/* --- receive, softirq: take a reference, and handle or queue --------------- */
-
 /*
- * cxgb3 reads ctx from the TID table without a lock. RCU keeps the memory until the end
+ * Softirq. cxgb3 reads ctx from its tables without a lock. RCU keeps the memory until the end
  * of this softirq, but the last reference may be dropped already.
  */
-static int t3_cpl_receive_by(void (*receive)(struct t3_ep *ep, struct sk_buff *skb),
-			     struct sk_buff *skb, void *ctx)
+static int t3_cpl_receive(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 {
+	const struct t3_cpl_message *msg = &t3_cpl_messages[t3_cpl_opcode(skb)];
+	bool complete = msg->min_len && pskb_may_pull(skb, msg->min_len);
 	struct t3_ep *ep = ctx;
 
+	if (msg->listener)
+		return complete ? msg->listener(tdev, skb, ctx) : CPL_RET_BUF_DONE;
 	if (!t3_ep_tryget(ep))
 		return CPL_RET_BUF_DONE;
 	trace_t3_cpl_arrival(ep, skb);
-	receive(ep, skb);
+	if (complete) {
+		if (msg->arrive)
+			msg->arrive(ep, skb);
+		t3_ep_receive(ep, skb, msg->run, msg->cannot_wait);
+	} else {
+		t3_count(ep->dev, T3_CNT_CM_BAD_EVENT);
+		kfree_skb(skb);
+	}
 	t3_ep_put(ep);
 	return 0;
 }
 
-static int t3_cpl_receive(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
+/* cxgb3 drops and logs messages without a function. */
+cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS];
+
+void t3_cpl_init(void)
 {
-	return t3_cpl_receive_by(t3_ep_receive, skb, ctx);
+	unsigned int opcode;
+
+	for (opcode = 0; opcode < CXGB3_NUM_CPL_CMDS; opcode++)
+		if (t3_cpl_messages[opcode].min_len)
+			t3_cpl_handlers[opcode] = t3_cpl_receive;
 }
-
-/*
- * The runner waits for the ack of RDMA_INIT only. Another ack is handled with the next
- * message: it is not worth a context switch of its own. RDMA_INIT is sent after the flag is set,
- * so its ack finds the flag.
- */
-static void t3_ep_receive_wr_ack(struct t3_ep *ep, struct sk_buff *skb)
-{
-	if (READ_ONCE(ep->init_unacked))
-		t3_ep_receive(ep, skb);
-	else
-		t3_ep_receive_later(ep, skb);
-}
-
-static int t3_cpl_receive_wr_ack(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
-{
-	return t3_cpl_receive_by(t3_ep_receive_wr_ack, skb, ctx);
-}
-
-/* In EP_CLOSING the end of this side changes nothing but the state: the peer's FIN follows. */
-static void t3_ep_receive_close_con_rpl(struct t3_ep *ep, struct sk_buff *skb)
-{
-	t3_ep_receive_later_in(ep, skb, EP_CLOSING);
-}
-
-static int t3_cpl_receive_close_con_rpl(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
-{
-	return t3_cpl_receive_by(t3_ep_receive_close_con_rpl, skb, ctx);
-}
-
-/* t3_cpl_on_establish() does not sleep. */
-static int t3_cpl_receive_pass_establish(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
-{
-	return t3_cpl_receive_by(t3_ep_receive_now, skb, ctx);
-}
-
-/*
- * The TID must be in the table before the next message for it, which may be the next one of this
- * poll. So the ATID is exchanged here, also if another thread is the runner. Without
- * memory for a long MPA request the handler aborts the connection.
- */
-static void t3_ep_receive_act_establish(struct t3_ep *ep, struct sk_buff *skb)
-{
-	const struct t3_cpl_establish *est = (const void *)skb->data;
-
-	if (skb_headlen(skb) < sizeof(*est)) {
-		t3_count(ep->dev, T3_CNT_CM_BAD_EVENT);
-		kfree_skb(skb);
-		return;
-	}
-	t3_ep_exchange_atid(ep, be32_to_cpu(est->ot) & T3_CPL_ID);
-	t3_ep_receive_now(ep, skb);
-}
-
-static int t3_cpl_receive_act_establish(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
-{
-	return t3_cpl_receive_by(t3_ep_receive_act_establish, skb, ctx);
-}
-
-cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS] = {
-	[T3_CPL_CLOSE_LISTSRV_RPL]	= t3_listener_reply,
-	[T3_CPL_PASS_OPEN_RPL]		= t3_listener_reply,
-	[T3_CPL_PASS_ACCEPT_REQ]	= t3_listener_receive_syn,
-	[T3_CPL_ACT_ESTABLISH]		= t3_cpl_receive_act_establish,
-	[T3_CPL_ACT_OPEN_RPL]		= t3_cpl_receive,
-	[T3_CPL_PASS_ESTABLISH]		= t3_cpl_receive_pass_establish,
-	[T3_CPL_PEER_CLOSE]		= t3_cpl_receive,
-	[T3_CPL_ABORT_REQ_RSS]		= t3_cpl_receive,
-	[T3_CPL_ABORT_RPL_RSS]		= t3_cpl_receive,
-	[T3_CPL_CLOSE_CON_RPL]		= t3_cpl_receive_close_con_rpl,
-	[T3_CPL_RX_DATA]		= t3_cpl_receive,
-	[T3_CPL_TX_DMA_ACK]		= t3_cpl_receive_wr_ack,
-	[T3_CPL_RDMA_TERMINATE]		= t3_cpl_receive,
-	[T3_CPL_RDMA_EC_STATUS]		= t3_cpl_receive,
-};

@@ -100,50 +100,6 @@ static void t3_ep_queue_work(struct t3_ep *ep)
 }
 
 /**
- * t3_ep_request - make a request without handling it
- * @ep: endpoint; the caller holds a reference
- * @req: request
- *
- * Any context. The work item handles it, or the thread that is the runner.
- */
-void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req)
-{
-	if (t3_ep_post(ep, BIT(req), NULL))
-		t3_ep_queue_work(ep);
-}
-
-/**
- * t3_ep_receive - put a message into the queue without handling it
- * @ep: endpoint; the caller holds a reference
- * @skb: message, which now belongs to the endpoint
- *
- * Any context. The work item handles it, or the thread that is the runner.
- */
-void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb)
-{
-	if (t3_ep_post(ep, 0, skb))
-		t3_ep_queue_work(ep);
-}
-
-/* The same for a message that can wait for the next message or request. */
-void t3_ep_receive_later(struct t3_ep *ep, struct sk_buff *skb)
-{
-	t3_ep_post(ep, 0, skb);
-}
-
-/* The same for a message that can wait in one state. */
-void t3_ep_receive_later_in(struct t3_ep *ep, struct sk_buff *skb, enum ep_state state)
-{
-	/*
-	 * If no thread is the runner after the post, then the thread that changes the
-	 * state later takes the message, too. The work item is needed if the state has changed
-	 * before.
-	 */
-	if (t3_ep_post(ep, 0, skb) && READ_ONCE(ep->state) != state)
-		t3_ep_queue_work(ep);
-}
-
-/**
  * t3_ep_request_if - make a request of each endpoint that matches
  * @dev: device
  * @req: request
@@ -161,30 +117,26 @@ void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
 		if (!ep)
 			continue;
 		if (match(ep, arg))
-			t3_ep_request(ep, req);
+			t3_ep_request(ep, req, T3_RUN_QUEUED);
 		t3_ep_put(ep);
 	}
 }
 
-void t3_ep_disconnect(struct t3_ep *ep, bool abrupt)
+void t3_ep_disconnect(struct t3_ep *ep, bool abrupt, bool may_sleep)
 {
-	t3_ep_request(ep, abrupt ? T3_REQ_ABORT : T3_REQ_DISCONNECT);
-}
-
-void t3_ep_disconnect_now(struct t3_ep *ep, bool abrupt)
-{
-	t3_ep_request_now(ep, abrupt ? T3_REQ_ABORT : T3_REQ_DISCONNECT);
+	t3_ep_request(ep, abrupt ? T3_REQ_ABORT : T3_REQ_DISCONNECT,
+		      may_sleep ? T3_RUN_NOW : T3_RUN_QUEUED);
 }
 
 void t3_ep_terminate(struct t3_ep *ep, struct t3_term term)
 {
 	ep->term = term;
-	t3_ep_request(ep, T3_REQ_TERMINATE);
+	t3_ep_request(ep, T3_REQ_TERMINATE, T3_RUN_QUEUED);
 }
 
 void t3_ep_linger(struct t3_ep *ep)
 {
-	t3_ep_request(ep, T3_REQ_LINGER);
+	t3_ep_request(ep, T3_REQ_LINGER, T3_RUN_QUEUED);
 }
 
 /**
@@ -215,7 +167,7 @@ static void t3_ep_timer_expired(struct work_struct *work)
 	struct t3_ep *ep = container_of(to_delayed_work(work), struct t3_ep, timer);
 
 	T3_RACE_POINT(t3_ep_timer);
-	t3_ep_request_now(ep, T3_REQ_TIMER);
+	t3_ep_request(ep, T3_REQ_TIMER, T3_RUN_NOW);
 	t3_ep_put(ep);
 }
 
@@ -407,7 +359,7 @@ int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status)
 	}
 	t3_ep_log_transition(ep, event, transition->next, false);
 	trace_t3_ep_transition(ep, event, transition->next, status);
-	/* t3_cm_accept(), t3_cm_reject() and t3_ep_receive_later_in() read it. */
+	/* t3_cm_accept(), t3_cm_reject() and t3_cpl_close_con_rpl_cannot_wait() read it. */
 	WRITE_ONCE(ep->state, transition->next);
 	t3_ep_run_actions(ep, transition->actions, event, status);
 	return 0;
@@ -483,15 +435,23 @@ static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req)
 	t3_ep_end_by_request(ep, t3_ep_request_events[req].event, t3_ep_request_events[req].status);
 }
 
-/* Become the runner. Return: false if another thread is it, or this one already. */
-static bool t3_ep_begin(struct t3_ep *ep)
+/*
+ * Become the runner. @direct: for a message that is not put into the queue, so the queue must be
+ * empty, and a softirq must be able to send. Return: false if this is not possible, or if another
+ * thread is the runner, or this one already.
+ */
+static bool t3_ep_begin(struct t3_ep *ep, bool direct)
 {
+	unsigned long flags;
 	bool begun;
 
-	spin_lock_irq(&ep->queue_lock);
+	spin_lock_irqsave(&ep->queue_lock, flags);
 	begun = !ep->running;
-	ep->running = true;
-	spin_unlock_irq(&ep->queue_lock);
+	if (direct && (ep->requests || !skb_queue_empty(&ep->messages) || !t3_dev_may_send()))
+		begun = false;
+	if (begun)
+		ep->running = true;
+	spin_unlock_irqrestore(&ep->queue_lock, flags);
 	return begun;
 }
 
@@ -540,7 +500,7 @@ static void t3_ep_run(struct t3_ep *ep, unsigned int max)
 	struct sk_buff *skb;
 
 	might_sleep();
-	if (!t3_ep_begin(ep))
+	if (!t3_ep_begin(ep, false))
 		return;
 	T3_RACE_POINT(t3_ep_running);
 	while (t3_ep_take(ep, &requests, &skb)) {
@@ -561,58 +521,55 @@ static void t3_ep_run(struct t3_ep *ep, unsigned int max)
 }
 
 /**
- * t3_ep_request_now - make a request, and handle it in the caller's context
- * @ep: endpoint; the caller holds a reference
+ * t3_ep_request - make a request
+ * @ep: the caller holds a reference
  * @req: request
+ * @run: T3_RUN_QUEUED in any context; T3_RUN_NOW may sleep, without a lock of this driver
  *
- * May sleep; without a lock of this driver. If another thread is the runner, that one
- * handles the request, and this function does not wait for it. This saves the switches to a worker
- * and back.
+ * If another thread is the runner, that one handles the request, and this function does not wait
+ * for it.
  */
-void t3_ep_request_now(struct t3_ep *ep, enum t3_ep_request req)
+void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req, enum t3_ep_run run)
 {
 	bool idle = t3_ep_post(ep, BIT(req), NULL);
 
-	T3_RACE_POINT(t3_ep_request_posted);
-	if (idle)
+	if (run == T3_RUN_NOW)
+		T3_RACE_POINT(t3_ep_request_posted);
+	if (!idle)
+		return;
+	if (run == T3_RUN_NOW)
 		t3_ep_run(ep, T3_EP_CALLER_MESSAGES);
-}
-
-/* As t3_ep_begin() for one message, which must come after all that the queue has. */
-static bool t3_ep_begin_with(struct t3_ep *ep, struct sk_buff *skb)
-{
-	unsigned long flags;
-	bool begun, idle;
-
-	spin_lock_irqsave(&ep->queue_lock, flags);
-	idle = !ep->running;
-	begun = idle && !ep->requests && skb_queue_empty(&ep->messages) && t3_dev_may_send();
-	if (begun)
-		ep->running = true;
 	else
-		__skb_queue_tail(&ep->messages, skb);
-	spin_unlock_irqrestore(&ep->queue_lock, flags);
-	if (idle && !begun)
 		t3_ep_queue_work(ep);
-	return begun;
 }
 
 /**
- * t3_ep_receive_now - handle a message in the caller's context
- * @ep: endpoint; the caller holds a reference
- * @skb: message, whose handler does not sleep; it now belongs to the endpoint
+ * t3_ep_receive - handle a message, or put it into the queue
+ * @ep: the caller holds a reference
+ * @skb: message, which now belongs to the endpoint
+ * @run: T3_RUN_NOW needs a handler that does not sleep
+ * @cannot_wait: for T3_RUN_LATER, or NULL: true if the message is T3_RUN_QUEUED at present
  *
- * If another thread is the runner, or the queue has something, then the message
- * follows that. In a softirq that must not send the work item handles it. Otherwise this saves the
- * switches to a worker and back.
+ * Any context. If another thread is the runner, or the queue has something, then the message
+ * follows that.
  */
-void t3_ep_receive_now(struct t3_ep *ep, struct sk_buff *skb)
+void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb, enum t3_ep_run run,
+		   bool (*cannot_wait)(const struct t3_ep *ep))
 {
-	if (!t3_ep_begin_with(ep, skb))
+	if (run == T3_RUN_NOW && t3_ep_begin(ep, true)) {
+		t3_cpl_handle(ep, skb);
+		kfree_skb(skb);
+		t3_ep_end(ep);
 		return;
-	t3_cpl_handle(ep, skb);
-	kfree_skb(skb);
-	t3_ep_end(ep);
+	}
+	if (!t3_ep_post(ep, 0, skb))
+		return;
+	/*
+	 * No thread is the runner after the post. So a thread that changes the predicate later
+	 * takes the message, too. The work item is needed if it has changed before.
+	 */
+	if (run != T3_RUN_LATER || (cannot_wait && cannot_wait(ep)))
+		t3_ep_queue_work(ep);
 }
 
 static void t3_ep_work(struct work_struct *work)
@@ -734,6 +691,6 @@ int t3_ep_publish(struct t3_ep *ep)
 	/* t3_cm_end_all() may have walked the table before the endpoint was in it. */
 	smp_mb();	/* pairs with the one in t3_cm_refuse_new() */
 	if (context_unsafe(READ_ONCE(cm->stopped)))
-		t3_ep_request(ep, T3_REQ_SHUT_DOWN);
+		t3_ep_request(ep, T3_REQ_SHUT_DOWN, T3_RUN_QUEUED);
 	return 0;
 }

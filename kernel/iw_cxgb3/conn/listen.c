@@ -120,7 +120,7 @@ static int t3_listener_new_child(struct t3_listener *l, struct sk_buff *skb)
 	if (ret)
 		goto err_remove;
 	T3_RACE_POINT(t3_syn_endpoint_published);
-	t3_ep_receive_now(ep, skb);
+	t3_ep_receive(ep, skb, T3_RUN_NOW, NULL);
 	t3_ep_put(ep);
 	return 0;
 
@@ -159,10 +159,6 @@ int t3_listener_receive_syn(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 
 	if (!kref_get_unless_zero(&l->ref))
 		return CPL_RET_BUF_DONE;
-	if (!pskb_may_pull(skb, sizeof(struct t3_cpl_pass_accept_req))) {
-		t3_listener_put(l);
-		return CPL_RET_BUF_DONE;
-	}
 	ret = t3_listener_has_space(l) ? t3_listener_new_child(l, skb) : -ECONNREFUSED;
 	if (ret == -ENOMEM)
 		t3_listener_queue_syn(l, skb);

@@ -59,7 +59,7 @@ static void t3_qp_async_event(struct t3_qp *qp, const struct t3_cqe *cqe, enum t
 		ep = t3_qp_get_ep(qp);
 		if (!ep)
 			break;
-		t3_ep_disconnect(ep, false);
+		t3_ep_disconnect(ep, false, false);
 		t3_ep_put(ep);
 		break;
 	default:

@@ -205,14 +205,6 @@ static void t3_qp_abort_connect(struct t3_qp *qp)
 		t3_conn_ops.abort_connects(t3_qp_dev(qp), qp->serial);
 }
 
-static void t3_qp_disconnect(struct t3_ep *ep, bool abrupt, enum t3_qp_event ev)
-{
-	if (t3_qp_event_may_sleep(ev))
-		t3_conn_ops.disconnect_now(ep, abrupt);
-	else
-		t3_conn_ops.disconnect(ep, abrupt);
-}
-
 int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 {
 	struct t3_ep *ep = NULL;
@@ -267,7 +259,7 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	if (tr.actions & T3_QPA_TERMINATE)
 		t3_conn_ops.terminate(ep, term);
 	if (tr.actions & (T3_QPA_DISCONNECT | T3_QPA_ABORT))
-		t3_qp_disconnect(ep, tr.actions & T3_QPA_ABORT, ev);
+		t3_conn_ops.disconnect(ep, tr.actions & T3_QPA_ABORT, t3_qp_event_may_sleep(ev));
 	if (tr.actions & T3_QPA_LINGER)
 		t3_conn_ops.linger(ep);
 	t3_conn_ops.put(ep);

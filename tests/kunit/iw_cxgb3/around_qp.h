@@ -293,19 +293,15 @@ static void put_ep(struct t3_ep *ep)
 	card.ep_refs--;
 }
 
-static void disconnect(struct t3_ep *ep, bool abrupt)
+static void disconnect(struct t3_ep *ep, bool abrupt, bool may_sleep)
 {
+	if (may_sleep)
+		might_sleep();
+	card.disconnected_now += may_sleep;
 	if (abrupt)
 		card.aborts++;
 	else
 		card.closes++;
-}
-
-static void disconnect_now(struct t3_ep *ep, bool abrupt)
-{
-	might_sleep();
-	card.disconnected_now++;
-	disconnect(ep, abrupt);
 }
 
 static void terminate(struct t3_ep *ep, struct t3_term term)
@@ -324,7 +320,6 @@ const struct t3_conn_ops t3_conn_ops = {
 	.get		= get_ep,
 	.put		= put_ep,
 	.disconnect	= disconnect,
-	.disconnect_now	= disconnect_now,
 	.terminate	= terminate,
 	.linger		= linger,
 };

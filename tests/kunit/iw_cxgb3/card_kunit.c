@@ -414,7 +414,7 @@ void t3_ep_put(struct t3_ep *ep)
 	card.ep_refs--;
 }
 
-void t3_ep_disconnect(struct t3_ep *ep, bool abrupt)
+void t3_ep_disconnect(struct t3_ep *ep, bool abrupt, bool may_sleep)
 {
 	card.disconnected += !abrupt;
 }

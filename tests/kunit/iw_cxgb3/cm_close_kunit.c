@@ -39,7 +39,7 @@ static void close_waits_for_the_last_work_item(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, 0);
 	KUNIT_EXPECT_FALSE(test, t3_cm_busy(other));
-	t3_ep_receive_later(ep, skb);
+	t3_ep_receive(ep, skb, T3_RUN_LATER, NULL);
 	/* With the last reference. */
 	queue_delayed_work(t3_cm_wq, &ep->timer, 0);
 	t3_cm_close(other);
@@ -64,7 +64,7 @@ static void close_waits_for_endpoints(struct kunit *test)
 	INIT_WORK_ONSTACK(&work, close_work);
 	queue_work(system_unbound_wq, &work);
 	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&closed, HZ / 5), 0);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	t3_ep_put(ep);
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&closed, 20 * HZ), 0);
 	flush_work(&work);

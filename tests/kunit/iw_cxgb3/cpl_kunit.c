@@ -124,6 +124,7 @@ static int cpl_init(struct kunit *test)
 	dev->cm->mtus[0] = 1500;
 	t3_cm_wq = alloc_workqueue("cpl_kunit", 0, 0);
 	KUNIT_ASSERT_NOT_NULL(test, t3_cm_wq);
+	t3_cpl_init();
 	return t3_tids_open(dev->cm, t3_cpl_release_tids);
 }
 
@@ -204,21 +205,37 @@ static void failed_open_releases_its_tid(struct kunit *test)
 	end(test, ep);
 }
 
-static void short_act_establish_takes_no_tid(struct kunit *test)
+/* A SYN has no TID to release then, and no TID is entered for an ACT_ESTABLISH. */
+static void short_messages_are_dropped(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
-	struct sk_buff *skb = alloc_skb(64, GFP_KERNEL);
-	int ret;
+	unsigned int opcode, counted = 0;
 
-	KUNIT_ASSERT_NOT_NULL(test, skb);
-	skb_put_zero(skb, sizeof(struct t3_cpl_establish) - 1);
-	rcu_read_lock();
-	ret = t3_cpl_handlers[T3_CPL_ACT_ESTABLISH](&tdev, skb, ep);
-	rcu_read_unlock();
-	KUNIT_EXPECT_EQ(test, ret, 0);
+	for (opcode = 0; opcode < CXGB3_NUM_CPL_CMDS; opcode++) {
+		const struct t3_cpl_message *msg = &t3_cpl_messages[opcode];
+		struct sk_buff *skb;
+		int ret;
+
+		KUNIT_ASSERT_EQ(test, !t3_cpl_handlers[opcode], !msg->min_len);
+		if (!msg->min_len)
+			continue;
+		skb = alloc_skb(64, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, skb);
+		skb_put_zero(skb, msg->min_len - 1);
+		skb->csum = (__force __wsum)cpu_to_be32((u32)opcode << 24);
+		rcu_read_lock();
+		ret = t3_cpl_handlers[opcode](&tdev, skb, ep);
+		rcu_read_unlock();
+		KUNIT_EXPECT_EQ(test, ret, msg->listener ? CPL_RET_BUF_DONE : 0);
+		if (ret)
+			kfree_skb(skb);
+		else
+			counted++;
+	}
+	KUNIT_EXPECT_EQ(test, counted, 11);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_CM_BAD_EVENT]), counted);
 	KUNIT_EXPECT_EQ(test, card.inserted_tids, 0);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CONNECTING);
-	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_CM_BAD_EVENT]), 1);
 	end(test, ep);
 }
 
@@ -432,7 +449,7 @@ static void abort_after_conn_exist_closes(struct kunit *test)
 
 	open_rpl(test, ep, T3_CPL_ERR_CONN_EXIST, 0);
 	KUNIT_EXPECT_EQ(test, card.ended, 0);
-	t3_ep_request(ep, T3_REQ_ABORT);
+	t3_ep_request(ep, T3_REQ_ABORT, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, card.ended, 1);
 	KUNIT_EXPECT_EQ(test, card.freed_atids, 1);
@@ -658,7 +675,7 @@ static void spare_messages_are_charged_to_the_memcg(struct kunit *test)
 
 static struct kunit_case cpl_cases[] = {
 	KUNIT_CASE(failed_open_releases_its_tid),
-	KUNIT_CASE(short_act_establish_takes_no_tid),
+	KUNIT_CASE(short_messages_are_dropped),
 	KUNIT_CASE(any_tid_is_released),
 	KUNIT_CASE(out_of_range_tid_is_not_released),
 	KUNIT_CASE(syn_with_an_out_of_range_tid_is_dropped),

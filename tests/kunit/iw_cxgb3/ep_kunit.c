@@ -78,7 +78,7 @@ void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
 		t3_ep_fsm_apply(ep, EP_EV_ABORT_RPL, 0);
 	if (request_in_message) {
 		request_in_message = false;
-		t3_ep_request(ep, T3_REQ_CALL);
+		t3_ep_request(ep, T3_REQ_CALL, T3_RUN_QUEUED);
 	}
 }
 
@@ -87,7 +87,7 @@ void t3_cm_run_call(struct t3_ep *ep)
 	atomic_inc(&seen.inside);
 	if (disconnect_in_call == ep) {
 		disconnect_in_call = NULL;
-		t3_ep_disconnect_now(ep, false);
+		t3_ep_disconnect(ep, false, true);
 	}
 	atomic_dec(&seen.inside);
 	in_the_ordered_context();
@@ -230,7 +230,7 @@ static void expect_closed(struct kunit *test, struct t3_ep *ep)
 
 static void end(struct kunit *test, struct t3_ep *ep)
 {
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	expect_closed(test, ep);
 }
 
@@ -253,8 +253,8 @@ static void device_down_releases_everything(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, *(const enum ep_state *)test->param_value);
 
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.released, 1);
 	KUNIT_EXPECT_EQ(test, seen.ids_returned, 1);
@@ -276,7 +276,7 @@ static void timeout_ends_every_state(struct kunit *test)
 	     READ_ONCE(ep->state) != EP_ABANDONED; tries++)
 		msleep(20);
 	if (ep->state == EP_ABANDONED)	/* only the card's reply ends this state */
-		t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+		t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	/* Without a reply to the abort the card may still use ring and TID. */
 	KUNIT_EXPECT_EQ(test, seen.fatal_calls, seen.sent_abort ||
@@ -303,7 +303,7 @@ static void abort_before_the_second_open_closes(struct kunit *test)
 	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
 
 	t3_ep_fsm_apply(ep, EP_EV_OPEN_EXISTS, 0);
-	t3_ep_request(ep, T3_REQ_ABORT);
+	t3_ep_request(ep, T3_REQ_ABORT, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.sent_open, 0);
 	KUNIT_EXPECT_EQ(test, seen.reported_end, 1);
@@ -328,11 +328,11 @@ static void stopped_timer_is_ignored(struct kunit *test)
 
 	/* It expired, and was restarted before the runner handled the request. */
 	t3_ep_set_timer(ep, 60 * HZ);
-	t3_ep_request(ep, T3_REQ_TIMER);
+	t3_ep_request(ep, T3_REQ_TIMER, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_FPDU);
 	t3_ep_stop_timer(ep);
-	t3_ep_request(ep, T3_REQ_TIMER);
+	t3_ep_request(ep, T3_REQ_TIMER, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_FPDU);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_CM_BAD_EVENT]), 0);
@@ -391,8 +391,8 @@ static void destroyed_qps_wait_once_for_all(struct kunit *test)
 	flush_delayed_work(&later->timer);
 	flush_work(&later->work);
 	KUNIT_EXPECT_EQ(test, later->state, EP_ABORTING);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
-	t3_ep_request(later, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
+	t3_ep_request(later, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	expect_closed(test, ep);
 	expect_closed(test, later);
 }
@@ -430,7 +430,7 @@ static void one_call_in_a_life(struct kunit *test)
 
 	KUNIT_EXPECT_TRUE(test, t3_ep_claim_call(ep));
 	KUNIT_EXPECT_FALSE(test, t3_ep_claim_call(ep));
-	t3_ep_request(ep, T3_REQ_CALL);
+	t3_ep_request(ep, T3_REQ_CALL, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.calls, 1);
 	KUNIT_EXPECT_FALSE(test, t3_ep_claim_call(ep));
@@ -442,10 +442,10 @@ static void closed_endpoint_runs_its_call(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_IDLE);
 
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
-	t3_ep_request(ep, T3_REQ_CALL);
+	t3_ep_request(ep, T3_REQ_CALL, T3_RUN_QUEUED);
 	expect_closed(test, ep);
 	KUNIT_EXPECT_EQ(test, seen.calls, 1);
 }
@@ -467,7 +467,7 @@ static void admitted_endpoint_is_counted(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, t3_ep_admit(ep), 0);
 	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 1);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	expect_closed(test, ep);
 
 	dev->cm->stopped = true;
@@ -513,16 +513,16 @@ static void push(struct work_struct *work)
 			continue;
 		p->messages++;
 		if (n % 2) {
-			t3_ep_receive(p->ep, skb);
+			t3_ep_receive(p->ep, skb, T3_RUN_QUEUED, NULL);
 		} else {
 			local_bh_disable();
-			t3_ep_receive_now(p->ep, skb);
+			t3_ep_receive(p->ep, skb, T3_RUN_NOW, NULL);
 			local_bh_enable();
 		}
 		if (n % 16 == 0)
 			cond_resched();
 	}
-	t3_ep_request_now(p->ep, T3_REQ_DISCONNECT);
+	t3_ep_request(p->ep, T3_REQ_DISCONNECT, T3_RUN_NOW);
 	t3_ep_put(p->ep);
 }
 
@@ -564,7 +564,7 @@ static struct sk_buff *new_message(struct kunit *test)
 static void hold_context(struct kunit *test, struct t3_ep *ep)
 {
 	hold_messages = true;
-	t3_ep_receive(ep, new_message(test));
+	t3_ep_receive(ep, new_message(test), T3_RUN_QUEUED, NULL);
 	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&message_held, 20 * HZ), 0);
 }
 
@@ -574,9 +574,9 @@ static void request_of_a_call_is_left_to_the_running_context(struct kunit *test)
 	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
 
 	hold_context(test, ep);
-	t3_ep_request_now(ep, T3_REQ_CALL);
+	t3_ep_request(ep, T3_REQ_CALL, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, seen.calls, 0);
-	t3_ep_request(ep, T3_REQ_CALL);
+	t3_ep_request(ep, T3_REQ_CALL, T3_RUN_QUEUED);
 	/* The running context takes both: neither has queued the work item again. */
 	KUNIT_EXPECT_FALSE(test, work_pending(&ep->work));
 	complete(&message_released);
@@ -591,12 +591,12 @@ static void request_of_a_call_is_handled_before_the_return(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
 
-	t3_ep_receive_later(ep, new_message(test));
+	t3_ep_receive(ep, new_message(test), T3_RUN_LATER, NULL);
 	KUNIT_EXPECT_EQ(test, seen.messages, 0);
-	t3_ep_request_now(ep, T3_REQ_CALL);
+	t3_ep_request(ep, T3_REQ_CALL, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, seen.calls, 1);
 	KUNIT_EXPECT_EQ(test, seen.messages, 1);
-	t3_ep_request_now(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
 	expect_closed(test, ep);
 }
@@ -606,7 +606,7 @@ static void receive_in_softirq(struct kunit *test, struct t3_ep *ep)
 	struct sk_buff *skb = new_message(test);
 
 	local_bh_disable();
-	t3_ep_receive_now(ep, skb);
+	t3_ep_receive(ep, skb, T3_RUN_NOW, NULL);
 	local_bh_enable();
 }
 
@@ -631,7 +631,7 @@ static void message_in_softirq_keeps_the_order(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
 
-	t3_ep_receive_later(ep, new_message(test));
+	t3_ep_receive(ep, new_message(test), T3_RUN_LATER, NULL);
 	receive_in_softirq(test, ep);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.messages, 2);
@@ -677,19 +677,24 @@ static void softirq_in_a_worker_sends_nothing(struct kunit *test)
 	end(test, ep);
 }
 
+static bool is_not_closing(const struct t3_ep *ep)
+{
+	return ep->state != EP_CLOSING;
+}
+
 /* A message that changes nothing in EP_CLOSING waits for the next one. */
 static void message_waits_only_in_its_state(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_CLOSING);
 
-	t3_ep_receive_later_in(ep, new_message(test), EP_CLOSING);
+	t3_ep_receive(ep, new_message(test), T3_RUN_LATER, is_not_closing);
 	KUNIT_EXPECT_FALSE(test, work_pending(&ep->work));
 	KUNIT_EXPECT_EQ(test, seen.messages, 0);
-	t3_ep_request_now(ep, T3_REQ_TERMINATE);
+	t3_ep_request(ep, T3_REQ_TERMINATE, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, seen.messages, 1);
 
 	WRITE_ONCE(ep->state, EP_LAST_ACK);
-	t3_ep_receive_later_in(ep, new_message(test), EP_CLOSING);
+	t3_ep_receive(ep, new_message(test), T3_RUN_LATER, is_not_closing);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.messages, 2);
 	end(test, ep);
@@ -702,10 +707,10 @@ static void reply_to_an_abort_comes_before_the_timer(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < 2; i++)
-		t3_ep_receive_later(ep, new_message(test));
+		t3_ep_receive(ep, new_message(test), T3_RUN_LATER, NULL);
 	ep->deadline = jiffies - 1;
 	event_in_message = 2;
-	t3_ep_request_now(ep, T3_REQ_TIMER);
+	t3_ep_request(ep, T3_REQ_TIMER, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, seen.messages, 2);
 	KUNIT_EXPECT_EQ(test, seen.fatal_calls, 0);
 	expect_closed(test, ep);
@@ -717,12 +722,12 @@ static void missing_reply_to_an_abort_is_polled_for(struct kunit *test)
 	struct t3_ep *ep = new_ep(test, EP_ABORTING);
 
 	ep->deadline = jiffies - 1;
-	t3_ep_request_now(ep, T3_REQ_TIMER);
+	t3_ep_request(ep, T3_REQ_TIMER, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, seen.polls, 1);
 	KUNIT_EXPECT_EQ(test, seen.fatal_calls, 0);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
 	ep->deadline = jiffies - 1;
-	t3_ep_request_now(ep, T3_REQ_TIMER);
+	t3_ep_request(ep, T3_REQ_TIMER, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, seen.fatal_calls, 1);
 	expect_closed(test, ep);
 }
@@ -734,9 +739,9 @@ static void call_handles_few_messages(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < T3_EP_CALLER_MESSAGES + 4; i++)
-		t3_ep_receive_later(ep, new_message(test));
+		t3_ep_receive(ep, new_message(test), T3_RUN_LATER, NULL);
 	hold_message_after = T3_EP_CALLER_MESSAGES;
-	t3_ep_request_now(ep, T3_REQ_CALL);
+	t3_ep_request(ep, T3_REQ_CALL, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, seen.messages, T3_EP_CALLER_MESSAGES);
 	complete(&message_released);
 	flush_work(&ep->work);
@@ -750,7 +755,7 @@ static void request_of_an_upcall_follows_the_upcall(struct kunit *test)
 	struct t3_ep *ep = new_ep(test, EP_FPDU);
 
 	disconnect_in_call = ep;
-	t3_ep_request_now(ep, T3_REQ_CALL);
+	t3_ep_request(ep, T3_REQ_CALL, T3_RUN_NOW);
 	KUNIT_EXPECT_FALSE(test, seen.overlap);
 	KUNIT_EXPECT_EQ(test, seen.calls, 1);
 	KUNIT_EXPECT_EQ(test, seen.sent_close, 1);
@@ -797,14 +802,14 @@ static void child_without_a_listener_closes(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(states); i++) {
 		ep = new_ep(test, states[i]);
-		t3_ep_request(ep, T3_REQ_ORPHAN);
+		t3_ep_request(ep, T3_REQ_ORPHAN, T3_RUN_QUEUED);
 		flush_work(&ep->work);
 		KUNIT_EXPECT_EQ(test, ep->state, i ? EP_ABORTING : EP_CLOSED);
-		t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+		t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 		expect_closed(test, ep);
 	}
 	ep = new_ep(test, EP_MPA_REQ_RCVD);
-	t3_ep_request(ep, T3_REQ_ORPHAN);
+	t3_ep_request(ep, T3_REQ_ORPHAN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_MPA_REQ_RCVD);
 	end(test, ep);
@@ -846,7 +851,7 @@ static void closed_logs_keep_the_last(struct kunit *test)
 		struct t3_ep *ep = new_ep(test, EP_IDLE);
 
 		ep->tid = 100 + i;
-		t3_ep_request(ep, T3_REQ_ABORT);
+		t3_ep_request(ep, T3_REQ_ABORT, T3_RUN_QUEUED);
 		expect_closed(test, ep);
 	}
 	KUNIT_EXPECT_EQ(test, dev->cm->nclosed, T3_CLOSED_LOGS + 3);
@@ -871,7 +876,7 @@ static void messages_of_an_endpoint_are_freed_with_it(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	skb->destructor = count_freed;
 	freed = 0;
-	t3_ep_receive_later(ep, skb);
+	t3_ep_receive(ep, skb, T3_RUN_LATER, NULL);
 	t3_ep_put(ep);
 	KUNIT_EXPECT_EQ(test, freed, 1);
 	KUNIT_EXPECT_EQ(test, seen.messages, 0);
@@ -900,7 +905,7 @@ static void debugfs_shows_open_and_closed_endpoints(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, endpoints_show(open, NULL), 0);
 	KUNIT_EXPECT_EQ(test, kref_read(&ep->ref), references);
 	KUNIT_EXPECT_NOT_NULL(test, strstr(open->buf, ep_state_name(EP_IDLE)));
-	t3_ep_request(ep, T3_REQ_ABORT);
+	t3_ep_request(ep, T3_REQ_ABORT, T3_RUN_QUEUED);
 	expect_closed(test, ep);
 	/* kmemleak reports the copy of the log, if it is not freed. */
 	KUNIT_EXPECT_EQ(test, closed_endpoints_show(closed, NULL), 0);

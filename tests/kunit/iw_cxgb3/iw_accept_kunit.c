@@ -31,7 +31,7 @@ static void in_the_ordered_context(struct kunit *test, struct t3_ep *ep,
 
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	card.message = what;
-	t3_ep_receive(ep, skb);
+	t3_ep_receive(ep, skb, T3_RUN_QUEUED, NULL);
 	flush_work(&ep->work);
 }
 
@@ -113,7 +113,7 @@ static void accept_returns_before_the_card_answers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, consumer.established, 1);
 	KUNIT_EXPECT_EQ(test, consumer.established_status, 0);
 	KUNIT_EXPECT_EQ(test, consumer.closes, 0);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
 	KUNIT_EXPECT_PTR_NE(test, cm_id.provider_data, (void *)ep);
@@ -136,7 +136,7 @@ static void request_is_answered_inside_its_event(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, consumer.answered, 0);
 		KUNIT_EXPECT_EQ(test, ep->state, i ? EP_CLOSING : EP_FPDU);
 		KUNIT_EXPECT_EQ(test, consumer.established, 1);
-		t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+		t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 		flush_work(&ep->work);
 		KUNIT_EXPECT_EQ(test, consumer.closes, 1);
 		end(test, ep);
@@ -228,7 +228,7 @@ static void accept_fails_after_its_return(struct kunit *test)
 	/* The QP is in the ERROR state by the one way or the other. */
 	KUNIT_EXPECT_EQ(test, card.lost, failing->had_qp);
 	KUNIT_EXPECT_EQ(test, card.accepts_failed, !failing->had_qp);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, consumer.closes, 1);
 	end(test, ep);
@@ -262,7 +262,7 @@ static void accept_is_refused_at_once(struct kunit *test)
 	KUNIT_EXPECT_PTR_NE(test, cm_id.provider_data, (void *)ep);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, c->state);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, consumer.established + consumer.closes, 0);
 	KUNIT_EXPECT_EQ(test, consumer.refs, 0);
@@ -288,7 +288,7 @@ static void second_accept_changes_nothing(struct kunit *test)
 	in_the_ordered_context(test, ep, init_acked);
 	KUNIT_EXPECT_EQ(test, consumer.established, 1);
 	KUNIT_EXPECT_EQ(test, consumer.established_status, 0);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	end(test, ep);
 }
@@ -315,7 +315,7 @@ static void each_accept_puts_the_qp_of_the_last_one(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.foreign_puts, 1);
 	iw_cm_accepts(test, FOREIGN_QPN);
 	KUNIT_EXPECT_EQ(test, card.foreign_puts, 1);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	/* The connection has ended; iw_cm has not handled that yet. */
 	iw_cm_accepts(test, QPN);
@@ -343,7 +343,7 @@ static void accept_after_one_that_failed_succeeds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.foreign_puts, 0);
 	KUNIT_EXPECT_EQ(test, card.qp_refs, 1);
 	card.qp_refs--;
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	end(test, ep);
 }
@@ -362,7 +362,7 @@ static void reject_after_an_accept_ends_it_silently(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.lost, 1);
 	KUNIT_EXPECT_EQ(test, consumer.established + consumer.closes, 0);
 	KUNIT_EXPECT_EQ(test, consumer.refs, 0);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	end(test, ep);
 }
@@ -384,7 +384,7 @@ static void reject_after_an_accept_meets_the_ack(struct kunit *test)
 	in_the_ordered_context(test, ep, reject_meets_the_ack);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, consumer.established + consumer.closes, 0);
 	KUNIT_EXPECT_EQ(test, consumer.refs, 0);
@@ -406,7 +406,7 @@ static void reject_is_sent_after_its_return(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, mpa_parse(MPA_REPLY, ep->tx_frame, ep->tx_len, &reply), MPA_COMPLETE);
 	KUNIT_EXPECT_TRUE(test, reply.reject);
 	KUNIT_EXPECT_EQ(test, memcmp(reply.pdata, "full", 4), 0);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, consumer.established + consumer.closes, 0);
 	end(test, ep);
@@ -420,7 +420,7 @@ static void unsent_reject_aborts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t3_cm_reject(&cm_id, NULL, 0), 0);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	end(test, ep);
 }

@@ -455,7 +455,7 @@ static void connect_returns_before_the_reply(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, mpa_parse(MPA_REQUEST, ep->tx_frame, ep->tx_len, &request),
 			MPA_COMPLETE);
 	KUNIT_EXPECT_EQ(test, memcmp(request.pdata, "mine", 4), 0);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, consumer.reply, -ENODEV);
 	end(test, ep);
@@ -621,7 +621,7 @@ static void connect_may_get_another_port(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ((struct sockaddr_in *)&cm_id.m_local_addr)->sin_port,
 			cpu_to_be16(1));
 	KUNIT_EXPECT_EQ(test, card.ports_held, 1);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	end(test, ep);
 }
@@ -639,7 +639,7 @@ static void another_address_is_removed(struct kunit *test)
 	t3_cm_addr_removed(dev, &another, NULL);
 	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CONNECTING);
-	t3_ep_request(ep, T3_REQ_DEVICE_DOWN);
+	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	end(test, ep);
 }

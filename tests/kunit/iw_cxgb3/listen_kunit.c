@@ -147,7 +147,8 @@ void t3_ep_put(struct t3_ep *ep)
 }
 
 /* The SYN stays in the queue, unless the endpoint has closed. */
-void t3_ep_receive_now(struct t3_ep *ep, struct sk_buff *skb)
+void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb, enum t3_ep_run run,
+		   bool (*cannot_wait)(const struct t3_ep *ep))
 {
 	if (ep->state == EP_CLOSED) {
 		card.released_tids++;
@@ -167,7 +168,7 @@ static void fake_ep_close(struct t3_ep *ep)
 	t3_ep_put(ep);
 }
 
-void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req)
+void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req, enum t3_ep_run run)
 {
 	if (req == T3_REQ_ORPHAN)
 		card.orphaned++;
@@ -182,7 +183,7 @@ void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
 
 	xa_for_each(&dev->cm->eps, id, ep)
 		if (match(ep, arg))
-			t3_ep_request(ep, req);
+			t3_ep_request(ep, req, T3_RUN_QUEUED);
 }
 
 static bool match_any(const struct t3_ep *ep, const void *arg)
@@ -626,39 +627,18 @@ static void count_freed(struct sk_buff *skb)
 	freed++;
 }
 
-static struct sk_buff *short_syn(struct kunit *test)
-{
-	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, skb);
-	skb_put_zero(skb, 4);
-	skb->destructor = count_freed;
-	freed = 0;
-	return skb;
-}
-
-/* It has no TID to release. */
-static void syn_that_is_too_short_is_dropped(struct kunit *test)
-{
-	struct iw_cm_id *id = make_id(test, 0, 7174);
-
-	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 0), 0);
-	syn_arrives(id->provider_data, short_syn(test));
-	flush_workqueue(t3_cm_wq);
-	KUNIT_EXPECT_EQ(test, freed, 1);
-	KUNIT_EXPECT_EQ(test, card.endpoints, 0);
-	KUNIT_EXPECT_EQ(test, released_tids(), 0);
-	t3_cm_destroy_listen(id);
-}
-
 static void messages_of_a_listener_are_freed_with_it(struct kunit *test)
 {
 	struct iw_cm_id *id = make_id(test, 0, 7174);
+	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
 	struct t3_listener *l;
 
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb->destructor = count_freed;
+	freed = 0;
 	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id, 0), 0);
 	l = id->provider_data;
-	skb_queue_tail(&l->syns, short_syn(test));
+	skb_queue_tail(&l->syns, skb);
 	t3_cm_destroy_listen(id);
 	KUNIT_EXPECT_EQ(test, freed, 1);
 }
@@ -787,7 +767,6 @@ static struct kunit_case listen_cases[] = {
 	KUNIT_CASE(out_of_range_tid_is_not_released),
 	KUNIT_CASE_PARAM(device_event_during_a_syn, shut_down_point_gen_params),
 	KUNIT_CASE(syn_after_unlisten_is_refused),
-	KUNIT_CASE(syn_that_is_too_short_is_dropped),
 	KUNIT_CASE(messages_of_a_listener_are_freed_with_it),
 	KUNIT_CASE(refused_listener_id_is_not_charged),
 	KUNIT_CASE(destroy_waits_for_an_upcall),

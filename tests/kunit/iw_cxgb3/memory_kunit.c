@@ -558,7 +558,7 @@ static void close_connection(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ_MSG(test, card.credits, card.window, "credits, %s", alloc_that_failed());
 	if (qp->ep)
-		t3_ep_disconnect(qp->ep, false);
+		t3_ep_disconnect(qp->ep, false, false);
 	settle();
 }
 

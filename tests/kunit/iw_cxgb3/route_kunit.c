@@ -352,7 +352,7 @@ static void open_that_waits_ends_with_its_deadline(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t3_send_act_open_req(ep), 0);
 	queue_another(test);
 	ep->deadline = jiffies;
-	t3_ep_request_now(ep, T3_REQ_TIMER);
+	t3_ep_request(ep, T3_REQ_TIMER, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, skb_queue_len(&l2t.arpq), 1);
 	resolve(&tdev);
 	KUNIT_EXPECT_EQ(test, card.sent, 0);
@@ -366,7 +366,7 @@ static void open_that_the_card_has_is_abandoned(struct kunit *test)
 	ep->id_kind = T3_ID_ATID;
 	KUNIT_EXPECT_EQ(test, t3_send_act_open_req(ep), 0);
 	resolve(&tdev);
-	t3_ep_request_now(ep, T3_REQ_ABORT);
+	t3_ep_request(ep, T3_REQ_ABORT, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_ABANDONED);
 	t3_ep_fsm_apply(ep, EP_EV_OPEN_FAILED, 0);
 	end(test, ep);
@@ -385,7 +385,7 @@ static void half_open_connection_that_waits_is_not_aborted(struct kunit *test)
 		l2t.state = L2T_STATE_RESOLVING;
 		KUNIT_EXPECT_EQ(test, t3_send_pass_accept_rpl(ep), 0);
 		KUNIT_EXPECT_EQ(test, skb_queue_len(&l2t.arpq), 1);
-		t3_ep_request_now(ep, ends[i]);
+		t3_ep_request(ep, ends[i], T3_RUN_NOW);
 		KUNIT_EXPECT_EQ(test, skb_queue_len(&l2t.arpq), 0);
 		KUNIT_EXPECT_NE(test, card.opcode, T3_CPL_ABORT_REQ);
 		end(test, ep);
@@ -818,10 +818,10 @@ static void removed_address_ends_a_connection(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, t3_route_resolve(ep), 0);
 	ep->id_kind = T3_ID_TID;
 	ep->state = EP_FPDU;
-	t3_ep_request_now(ep, T3_REQ_ADDR_REMOVED);
+	t3_ep_request(ep, T3_REQ_ADDR_REMOVED, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_FPDU);
 	remove_address(ep);
-	t3_ep_request_now(ep, T3_REQ_ADDR_REMOVED);
+	t3_ep_request(ep, T3_REQ_ADDR_REMOVED, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
 	KUNIT_EXPECT_EQ(test, card.opcode, T3_CPL_ABORT_REQ);
 	t3_ep_fsm_apply(ep, EP_EV_ABORT_RPL, 0);
@@ -842,7 +842,7 @@ static void removed_address_releases_an_open(struct kunit *test)
 	ep->state = EP_CONNECTING;
 	t3_ep_set_timer(ep, 60 * HZ);
 	remove_address(ep);
-	t3_ep_request_now(ep, T3_REQ_ADDR_REMOVED);
+	t3_ep_request(ep, T3_REQ_ADDR_REMOVED, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_ABANDONED);
 	KUNIT_EXPECT_EQ(test, route_refs(&route->dst), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&l2t.refcnt), 1);
@@ -861,7 +861,7 @@ static void removed_address_without_a_route_changes_nothing(struct kunit *test)
 	struct t3_ep *ep = new_ep_without_route(test);
 
 	remove_address(ep);
-	t3_ep_request_now(ep, T3_REQ_ADDR_REMOVED);
+	t3_ep_request(ep, T3_REQ_ADDR_REMOVED, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_IDLE);
 	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
 	end(test, ep);
