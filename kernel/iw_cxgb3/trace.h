@@ -8,7 +8,7 @@
 #include <linux/bitfield.h>
 #include <linux/tracepoint.h>
 
-#include "iw_cxgb3.h"
+#include "verbs.h"
 
 TRACE_EVENT(t3_qp_state,
 	TP_PROTO(const struct t3_qp *qp, enum t3_qp_state from, enum t3_qp_event ev,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The folders of a module are layers: a file calls its own folder and those below it. The only calls upward are those
-of objects that are named here."""
+"""The folders of a module are layers: a file calls its own folder and those below it, and includes their headers. The
+only calls upward are those of objects that are named here."""
 
 import pathlib
 import re
@@ -106,6 +106,20 @@ def test_a_file_calls_its_own_layer_and_those_below(module, path):
     folder = module.folder(path)
     allowed = {folder} | module.drawing.below.get(folder, set())
     assert {name for name, owner in module.uses[path].items() if module.folder(owner) not in allowed} == set()
+
+
+@pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)
+def test_a_file_includes_headers_of_its_own_layer_and_of_those_below(module):
+    headers = {path.name: module.folder(path) for path in module.root.rglob("*.h")}
+    upward = {
+        f"{module.folder(path)}/{path.name}: {name}"
+        for folder, below in module.drawing.below.items()
+        if folder  # files without a folder have what all need
+        for path in (module.root / folder).glob("*.[ch]")
+        for name in re.findall(r'^#include "(.*)"', path.read_text(), re.M)
+        if headers.get(name, "") not in {"", folder} | below
+    }
+    assert upward == set()
 
 
 @pytest.mark.parametrize("module, path", FILES, ids=name_of)

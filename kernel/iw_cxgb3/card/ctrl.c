@@ -17,7 +17,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/skbuff.h>
 
-#include "iw_cxgb3.h"
+#include "card.h"
 #include "trace.h"
 
 #define T3_CTRL_SLOTS_LOG2	8

@@ -5,7 +5,7 @@
  */
 #include <linux/io.h>
 
-#include "iw_cxgb3.h"
+#include "card.h"
 
 void t3_ring_doorbell(struct t3_dev *dev, u32 context)
 {

@@ -25,7 +25,7 @@
 
 #include <t3_race_point.h>
 
-#include "iw_cxgb3.h"
+#include "card.h"
 
 /*
  * Run the interrupt handlers of a port's queues once, as netconsole does. All

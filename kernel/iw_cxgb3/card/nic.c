@@ -9,7 +9,7 @@
 #include <linux/skbuff.h>
 
 #include "handover.h"
-#include "iw_cxgb3.h"
+#include "card.h"
 
 static unsigned int card_timeout_secs = 10;
 module_param(card_timeout_secs, uint, 0644);

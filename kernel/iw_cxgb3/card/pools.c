@@ -9,7 +9,7 @@
 #include <linux/slab.h>
 
 #include "doorbell_page.h"
-#include "iw_cxgb3.h"
+#include "card.h"
 
 static void t3_ids_init(struct t3_ids *ids, enum t3_quota_kind kind, u32 min, u32 max)
 {

@@ -7,7 +7,7 @@
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
 
-#include "iw_cxgb3.h"
+#include "card.h"
 
 static const char * const t3_quota_names[T3_QUOTA_NUM] = {
 	[T3_QUOTA_PD]		= "protection domains",

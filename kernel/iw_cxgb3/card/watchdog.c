@@ -2,7 +2,7 @@
 /*
  * While there are queue pairs or endpoints, the card must confirm a write every two seconds.
  */
-#include "iw_cxgb3.h"
+#include "card.h"
 
 #define T3_WATCHDOG_INTERVAL	(2 * HZ)
 

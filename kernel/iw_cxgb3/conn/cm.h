@@ -57,8 +57,10 @@
 
 #include "ep_fsm.h"
 #include "hw/t3_cpl.h"
-#include "iw_cxgb3.h"
 #include "mpa.h"
+#include "verbs.h"
+
+#define T3_SHUT_DOWN_TIMEOUT	(2 * HZ)	/* for connections to be aborted */
 
 /* Receive window and send buffer of a connection, bytes. */
 #define T3_RCV_WIN		(256 * 1024)
@@ -312,6 +314,49 @@ static inline gfp_t t3_ep_gfp(void)
 {
 	return in_softirq() ? GFP_ATOMIC : GFP_KERNEL_ACCOUNT;
 }
+
+/* --- for the device -------------------------------------------------------- */
+
+int t3_cm_init(void);
+void t3_cm_exit(void);
+/* In the add callback, when the tables of tdev are valid. */
+int t3_cm_open(struct t3_dev *dev);
+/*
+ * The card works and keeps working: abort every connection, so that the card has
+ * no connection without an endpoint. Waits for a limited time.
+ */
+void t3_cm_shut_down(struct t3_dev *dev);
+/*
+ * In the remove callback. T3_DEV_GONE is set and no handler runs any more. Every
+ * endpoint releases its ids and L2T entry, and reports LOST to its QP; threads that
+ * wait for a listener are woken. Waits for a limited time; must not take rtnl, nor
+ * wait for a thread that takes it.
+ */
+void t3_cm_stop(struct t3_dev *dev);
+/* Process context: an interface of the card has lost an address; NULL: it is removed. */
+void t3_cm_addr_removed(struct t3_dev *dev, const struct net_device *ndev, const __be32 *addr);
+/* After ib_unregister_device(). Waits for the last endpoint and all work items. */
+void t3_cm_close(struct t3_dev *dev);
+extern cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS];
+
+int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param);
+int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param);
+int t3_cm_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len);
+int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog);
+int t3_cm_destroy_listen(struct iw_cm_id *cm_id);
+int t3_cm_fill_res_entry(struct sk_buff *msg, struct rdma_cm_id *cm_id);
+
+/* Any context. */
+void t3_ep_get(struct t3_ep *ep);
+void t3_ep_put(struct t3_ep *ep);
+void t3_ep_disconnect(struct t3_ep *ep, bool abrupt, bool may_sleep);
+/*
+ * Softirq or process context. The connection makes progress: confirm the neighbour entry of its
+ * next hop.
+ */
+void t3_ep_confirm_neigh(struct t3_ep *ep);
+
+/* --- for the files of this folder ------------------------------------------- */
 
 /* cm.c */
 unsigned long t3_cm_timeout(void);

@@ -7,7 +7,7 @@
 
 #include <t3_race_point.h>
 
-#include "iw_cxgb3.h"
+#include "device.h"
 #include "trace.h"
 
 /* --- events for consumers ------------------------------------------------------ */

@@ -52,7 +52,7 @@
 #include <t3_race_point.h>
 
 #include "uapi/t3_abi.h"
-#include "iw_cxgb3.h"
+#include "device.h"
 
 MODULE_DESCRIPTION("Chelsio T3 RDMA driver");
 MODULE_AUTHOR("The t3rdma authors");

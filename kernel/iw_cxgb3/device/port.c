@@ -13,7 +13,7 @@
 #include <t3_netdev.h>
 
 #include "t3_compat_verbs.h"
-#include "iw_cxgb3.h"
+#include "device.h"
 
 static bool t3_port_has_link(const struct net_device *netdev)
 {

@@ -3,7 +3,7 @@
  * Counters: the card's TCP/IP statistics under their MIB names, and the
  * driver's own counters of errors.
  */
-#include "iw_cxgb3.h"
+#include "device.h"
 
 #define MIB_WORD(field) (offsetof(struct tp_mib_stats, field) / sizeof(u32))
 /* A 64-bit counter is a pair of words, the high one first. */

@@ -15,7 +15,7 @@
 
 #include "uapi/t3_abi.h"
 #include "t3_compat_verbs.h"
-#include "iw_cxgb3.h"
+#include "verbs.h"
 #include "trace.h"
 
 /* Longest time that an entry written before arming may take to arrive in memory. */

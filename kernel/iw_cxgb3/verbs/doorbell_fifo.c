@@ -21,7 +21,7 @@
 #include <t3_race_point.h>
 
 #include "uapi/t3_abi.h"
-#include "iw_cxgb3.h"
+#include "verbs.h"
 
 #define T3_DB_BATCH	32
 #define T3_DB_WATCHDOG	HZ

@@ -19,7 +19,7 @@
 
 #include "uapi/t3_abi.h"
 #include "t3_compat_verbs.h"
-#include "iw_cxgb3.h"
+#include "verbs.h"
 #include "trace.h"
 #include "umem.h"
 

@@ -22,7 +22,7 @@
 #include <linux/minmax.h>
 #include <linux/slab.h>
 
-#include "iw_cxgb3.h"
+#include "verbs.h"
 
 static void t3_pbl_free_range(struct t3_dev *dev, struct t3_quota *quota,
 			      struct t3_pbl_range *range)

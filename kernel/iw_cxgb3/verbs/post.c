@@ -5,7 +5,7 @@
 #include <linux/build_bug.h>
 #include <rdma/ib_verbs.h>
 
-#include "iw_cxgb3.h"
+#include "verbs.h"
 
 /* The list of the consumer is used without a copy. */
 static_assert(sizeof(struct t3_host_sge) == sizeof(struct ib_sge));

@@ -22,7 +22,7 @@
 #include "uapi/t3_abi.h"
 #include "t3_compat_verbs.h"
 #include "doorbell_page.h"
-#include "iw_cxgb3.h"
+#include "verbs.h"
 
 /* --- owner ------------------------------------------------------------------- */
 

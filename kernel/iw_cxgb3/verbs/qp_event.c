@@ -5,7 +5,7 @@
  */
 #include <t3_race_point.h>
 
-#include "iw_cxgb3.h"
+#include "verbs.h"
 
 /* For events of a QP only: uverbs counts every event of this handler to the QP. */
 static void t3_qp_dispatch(struct t3_qp *qp, enum ib_event_type type)

@@ -7,7 +7,7 @@
 #include <t3_race_point.h>
 
 #include "uapi/t3_abi.h"
-#include "iw_cxgb3.h"
+#include "verbs.h"
 #include "trace.h"
 
 /* --- references ------------------------------------------------------------- */

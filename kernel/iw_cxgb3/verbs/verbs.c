@@ -11,7 +11,7 @@
 #include "uapi/t3_abi.h"
 #include "compat_mm.h"
 #include "t3_compat_verbs.h"
-#include "iw_cxgb3.h"
+#include "verbs.h"
 
 /* --- queries ---------------------------------------------------------------- */
 

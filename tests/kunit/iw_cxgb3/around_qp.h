@@ -17,7 +17,7 @@
 
 /* Replaces trace.h: tests add no events to tracefs. */
 #define T3_TRACE_H
-#include "iw_cxgb3.h"
+#include "verbs.h"
 #include "uapi/t3_abi.h"
 
 static inline void trace_t3_qp_state(const struct t3_qp *qp, enum t3_qp_state from,

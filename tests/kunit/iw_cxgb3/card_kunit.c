@@ -32,7 +32,7 @@ static inline void status_word_was_read(const void *word)
 
 /* Replaces trace.h: tests add no events to tracefs. */
 #define T3_TRACE_H
-#include "iw_cxgb3.h"
+#include "device.h"
 
 static inline void trace_t3_ctrl_write(const struct t3_dev *dev, u32 addr, u32 len, u32 target)
 {

@@ -3,7 +3,7 @@
  * Fakes without an effect, linked to each suite of this folder. They are weak: a suite with the
  * real function or with a fake of its own uses that one.
  */
-#include "cm.h"
+#include "device.h"
 
 #define EMPTY(function)			void __weak function { }
 #define FIXED(type, function, result)	type __weak function { return result; }

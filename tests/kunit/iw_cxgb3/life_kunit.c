@@ -79,7 +79,7 @@ static u32 sg_control;
 
 static size_t max_mapping_size;
 
-#include "iw_cxgb3.h"
+#include "device.h"
 #undef T3_SUSPEND_TIMEOUT
 #define T3_SUSPEND_TIMEOUT	suspend_timeout
 

@@ -10,7 +10,7 @@
 
 /* Replaces trace.h: tests add no events to tracefs. */
 #define T3_TRACE_H
-#include "iw_cxgb3.h"
+#include "verbs.h"
 #include "../failing_alloc.h"
 #include "counted_pages.h"
 

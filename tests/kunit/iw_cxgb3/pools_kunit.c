@@ -10,7 +10,7 @@
 #include <linux/genalloc.h>
 #include <linux/iommu.h>
 
-#include "iw_cxgb3.h"
+#include "card.h"
 #include "../failing_alloc.h"
 
 #define gen_pool_create(order, nid) \
