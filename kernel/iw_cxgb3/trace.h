@@ -12,8 +12,8 @@
 
 TRACE_EVENT(t3_qp_state,
 	TP_PROTO(const struct t3_qp *qp, enum t3_qp_state from, enum t3_qp_event ev,
-		 const struct t3_qp_transition *tr),
-	TP_ARGS(qp, from, ev, tr),
+		 const struct t3_transition *to),
+	TP_ARGS(qp, from, ev, to),
 	TP_STRUCT__entry(
 		__field(u32, id)
 		__field(int, from)
@@ -25,10 +25,10 @@ TRACE_EVENT(t3_qp_state,
 	TP_fast_assign(
 		__entry->id = qp->id;
 		__entry->from = from;
-		__entry->to = tr->next;
+		__entry->to = to ? to->next : from;
 		__entry->ev = ev;
-		__entry->actions = tr->actions;
-		__entry->legal = tr->legal;
+		__entry->actions = to ? to->actions : 0;
+		__entry->legal = to;
 	),
 	TP_printk("qp %u: %s in %s%s%s actions %#x", __entry->id,
 		  t3_qp_event_name(__entry->ev), t3_qp_state_name(__entry->from),

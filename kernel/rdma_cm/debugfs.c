@@ -7,10 +7,10 @@
 
 static struct dentry *cm_debugfs_dir;
 
-static void cm_show_history_entry(struct seq_file *seq, const struct cm_history_entry *entry)
+static void cm_show_history_entry(struct seq_file *seq, const struct t3_fsm_entry *entry)
 {
 	seq_printf(seq, "    %s + %s %s %s status=%d\n", cm_state_name(entry->from),
-		   cm_event_name(entry->event), entry->legal ? "->" : "refused, stays",
+		   cm_event_name(entry->event), entry->refused ? "refused, stays" : "->",
 		   cm_state_name(entry->to), entry->status);
 }
 
@@ -18,15 +18,14 @@ static int cm_show_id(struct seq_file *seq, void *v)
 {
 	struct cm_id *id = v;
 	unsigned long flags;
-	unsigned int step;
+	unsigned int i;
 
 	spin_lock_irqsave(&id->lock, flags);
 	seq_printf(seq, "id %u: %s, %u refused, %pISpc - %pISpc%s%s\n", id->number,
-		   cm_state_name(id->state), id->refused, cm_src(id), cm_dst(id),
+		   cm_state_name(id->state), id->history.refused, cm_src(id), cm_dst(id),
 		   id->dev ? " on " : "", id->dev ? dev_name(&id->dev->device->dev) : "");
-	step = id->steps > CM_HISTORY ? id->steps - CM_HISTORY : 0;
-	for (; step < id->steps; step++)
-		cm_show_history_entry(seq, &id->history[step % CM_HISTORY]);
+	for (i = t3_fsm_oldest(&id->history); i < id->history.events; i++)
+		cm_show_history_entry(seq, &id->history.entries[i % T3_FSM_HISTORY]);
 	spin_unlock_irqrestore(&id->lock, flags);
 	return 0;
 }

@@ -308,24 +308,6 @@ struct cm_group {
 	struct rdma_ah_attr ah;
 };
 
-#define CM_HISTORY 16
-
-/**
- * struct cm_history_entry - an event in the history of an id; the tracepoints have times
- * @status: result of the event
- * @event: enum cm_event
- * @from: state before
- * @to: state after
- * @legal: false if the state refused the event
- */
-struct cm_history_entry {
-	int status;
-	u8 event;
-	u8 from;
-	u8 to;
-	bool legal;
-};
-
 /**
  * struct cm_binding - the port of an id
  * @item: in the port's list of owners; unhashed if the id has no port
@@ -365,9 +347,7 @@ struct cm_binding {
  * @deferred: what the worker does before it takes an event off @queue
  * @lock: state, queue, QP
  * @state: changed by cm_fsm_apply() only
- * @refused: number of events that the state table or a full slot refused
- * @steps: number of events in the history so far
- * @history: the last CM_HISTORY events
+ * @history: its last events; @refused counts events that found their slot full, too
  * @queue: pending events
  * @slots: memory of pending events
  * @conn_qp: iWARP: the QP that the connection holds a reference on; qp.c
@@ -427,9 +407,7 @@ struct cm_id {
 
 	spinlock_t lock;		/* innermost */
 	enum cm_state state __guarded_by(&lock);
-	u32 refused __guarded_by(&lock);
-	unsigned int steps __guarded_by(&lock);
-	struct cm_history_entry history[CM_HISTORY] __guarded_by(&lock);
+	struct t3_fsm_history history __guarded_by(&lock);
 	struct list_head queue __guarded_by(&lock);
 	struct cm_pending slots[CM_NUM_SLOTS];	/* the lock of the id whose queue it is in */
 	struct ib_qp *conn_qp __guarded_by(&lock);
@@ -534,7 +512,8 @@ void cm_id_put(struct cm_id *id);
 struct cm_id *cm_ids_next(struct cm_id *after);
 
 /* state.c */
-int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status, const struct cm_cell **cell);
+int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status,
+		 const struct t3_transition **transition);
 enum cm_state cm_state(struct cm_id *id);
 bool cm_past_connect(enum cm_state state);
 

@@ -21,7 +21,7 @@ std::string constant(const char* prefix, const char* name) {
     return text;
 }
 
-std::string actions(const cm_cell& cell, const char* separator) {
+std::string actions(const t3_transition& cell, const char* separator) {
     std::string text;
     for (unsigned bit = 0; bit < CM_NUM_ACTIONS; ++bit)
         if (cell.actions >> bit & 1)
@@ -32,7 +32,7 @@ std::string actions(const cm_cell& cell, const char* separator) {
 template <typename Visit> void each_cell(Visit visit) {
     for (int s = 0; s < CM_NUM_STATES; ++s)
         for (int e = 0; e < CM_NUM_EVENTS; ++e)
-            if (const cm_cell* cell = cm_fsm(cm_state(s), cm_event(e)))
+            if (const t3_transition* cell = cm_fsm(cm_state(s), cm_event(e)))
                 visit(cm_state(s), cm_event(e), *cell);
 }
 
@@ -57,7 +57,7 @@ void promela(const Fault& fault) {
     for (int s = 0; s < CM_NUM_STATES; ++s) {
         std::printf("\t\t{");
         for (int e = 0; e < CM_NUM_EVENTS; ++e) {
-            const cm_cell* cell = cm_fsm(cm_state(s), cm_event(e));
+            const t3_transition* cell = cm_fsm(cm_state(s), cm_event(e));
             bool wrong = !std::strcmp(fault.state, cm_state_name(cm_state(s))) &&
                          !std::strcmp(fault.event, cm_event_name(cm_event(e)));
             std::printf(" %d,", wrong ? fault.cell : cell ? cell->next << 16 | cell->actions : -1);
@@ -75,7 +75,7 @@ void dot() {
               "\tnode [shape=box, style=rounded, fontname=\"sans-serif\", fontsize=11];\n"
               "\tedge [fontname=\"sans-serif\", fontsize=9];");
     std::map<std::pair<int, int>, std::string> arrows;
-    each_cell([&](cm_state state, cm_event event, const cm_cell& cell) {
+    each_cell([&](cm_state state, cm_event event, const t3_transition& cell) {
         if (cell.next == state || event == CM_EV_DESTROY || event == CM_EV_REMOVE)
             return;
         std::string& label = arrows[{state, cell.next}];

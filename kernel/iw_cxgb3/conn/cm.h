@@ -80,25 +80,15 @@
 /* Half-open connections beyond the backlog before a SYN is answered with RST. */
 #define T3_HALF_OPEN_SLACK		128
 
-/* One transition of an endpoint, for debugfs. */
-struct t3_ep_log_entry {
-	u64 ns;
-	u8 from;
-	u8 event;
-	u8 to;
-	u8 refused;
-};
-
-#define T3_EP_LOG_ENTRIES		16	/* power of two */
-
+/* An endpoint for debugfs, also after its end. */
 struct t3_ep_log {
 	u32 id;
 	u32 tid;
 	struct sockaddr_in local;
 	struct sockaddr_in remote;
 	bool active;
-	unsigned int nentries;		/* ever written; the last T3_EP_LOG_ENTRIES are kept */
-	struct t3_ep_log_entry entries[T3_EP_LOG_ENTRIES];
+	struct t3_fsm_history history;
+	u64 ns[T3_FSM_HISTORY];		/* the time of each event */
 };
 
 #define T3_CM_MTUS		16	/* size of the card's MTU table */

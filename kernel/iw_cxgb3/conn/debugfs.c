@@ -15,18 +15,16 @@
 
 static void t3_ep_show_steps(struct seq_file *s, const struct t3_ep_log *log)
 {
-	unsigned int kept = min_t(unsigned int, log->nentries, T3_EP_LOG_ENTRIES);
-	unsigned int i, first = log->nentries - kept;
-	const struct t3_ep_log_entry *step;
-	u64 start = 0;
+	unsigned int i, oldest = t3_fsm_oldest(&log->history), end = log->history.events;
+	u64 start = log->ns[oldest % T3_FSM_HISTORY];
+	const struct t3_fsm_entry *step;
 	u32 usec;
 	u64 sec;
 
-	for (i = 0; i < kept; i++) {
-		step = &log->entries[(first + i) & (T3_EP_LOG_ENTRIES - 1)];
-		if (!i)
-			start = step->ns;
-		sec = div_u64_rem(div_u64(step->ns - start, NSEC_PER_USEC), USEC_PER_SEC, &usec);
+	for (i = oldest; i != end; i++) {
+		step = &log->history.entries[i % T3_FSM_HISTORY];
+		sec = div_u64_rem(div_u64(log->ns[i % T3_FSM_HISTORY] - start, NSEC_PER_USEC),
+				  USEC_PER_SEC, &usec);
 		seq_printf(s, "%6llu.%06u %s + %s -> %s%s\n", sec, usec,
 			   ep_state_name(step->from), ep_event_name(step->event),
 			   ep_state_name(step->to), step->refused ? " REFUSED" : "");
@@ -76,7 +74,7 @@ static int closed_endpoints_show(struct seq_file *s, void *unused)
 		spin_lock_bh(&cm->lock);
 		*log = cm->closed_logs[(cm->nclosed + i) & (T3_CLOSED_LOGS - 1)];
 		spin_unlock_bh(&cm->lock);
-		if (!log->nentries)
+		if (!log->history.events)
 			continue;
 		t3_ep_show_head(s, log->id, log->tid, &log->local, &log->remote, log->active,
 				"ended");

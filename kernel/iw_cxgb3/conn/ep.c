@@ -233,19 +233,6 @@ static bool t3_ep_timer_is_due(struct t3_ep *ep)
 	return true;
 }
 
-static void t3_ep_log_transition(struct t3_ep *ep, enum ep_event event, enum ep_state to,
-				 bool refused)
-{
-	unsigned int i = ep->log.nentries++ & (T3_EP_LOG_ENTRIES - 1);
-	struct t3_ep_log_entry *entry = &ep->log.entries[i];
-
-	entry->ns = ktime_get_ns();
-	entry->from = ep->state;
-	entry->event = event;
-	entry->to = to;
-	entry->refused = refused;
-}
-
 /* Copy the log to the device's closed_logs, for debugfs. */
 static void t3_ep_log_close(struct t3_ep *ep)
 {
@@ -347,21 +334,21 @@ static void t3_ep_run_actions(struct t3_ep *ep, unsigned int actions, enum ep_ev
  */
 int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status)
 {
-	const struct ep_transition *transition = ep_fsm(ep->state, event);
+	const struct t3_transition *to = ep_fsm(ep->state, event);
 
-	if (!transition) {
+	ep->log.ns[ep->log.history.events % T3_FSM_HISTORY] = ktime_get_ns();
+	t3_fsm_record(&ep->log.history, ep->state, event, to, status);
+	if (!to) {
 		t3_count(ep->dev, T3_CNT_CM_BAD_EVENT);
-		t3_ep_log_transition(ep, event, ep->state, true);
 		trace_t3_ep_refused(ep, event);
 		ibdev_dbg(&ep->dev->ibdev, "ep %u: %s refused in %s\n", ep->id,
 			  ep_event_name(event), ep_state_name(ep->state));
 		return -EINVAL;
 	}
-	t3_ep_log_transition(ep, event, transition->next, false);
-	trace_t3_ep_transition(ep, event, transition->next, status);
+	trace_t3_ep_transition(ep, event, to->next, status);
 	/* t3_cm_accept(), t3_cm_reject() and t3_cpl_close_con_rpl_cannot_wait() read it. */
-	WRITE_ONCE(ep->state, transition->next);
-	t3_ep_run_actions(ep, transition->actions, event, status);
+	WRITE_ONCE(ep->state, to->next);
+	t3_ep_run_actions(ep, to->actions, event, status);
 	return 0;
 }
 

@@ -14,14 +14,20 @@
  *  - EP_ABORTING ends with a reply of the card or with EP_EV_DEVICE_DOWN, never with
  *    a timeout alone: a card that is only slow may still use the ring and the TID.
  *  - EP_EV_DEVICE_DOWN leads from every state to EP_CLOSED.
+ *
+ * Five flags of the endpoint (cm.h) belong to states, but change no transition. They decide what an
+ * action reports, or what follows EP_EV_INIT_DONE:
+ *
+ *  - init_unacked, from EP_ACCEPTING or EP_FPDU on: the card has not acknowledged RDMA_INIT. The
+ *    ack makes EP_EV_INIT_DONE. On the active side EP_FPDU does not wait for it.
+ *  - rtr_due, active, in EP_FPDU: the RTR read follows that ack. In later states it is not sent.
+ *  - accept_pending, from the consumer's accept to its result: EP_ACT_REPORT_END reports
+ *    ESTABLISHED with an error, and CLOSE.
+ *  - rev1_due, active, in EP_LAST_ACK: EP_ACT_REPORT_END has reported nothing. That of EP_CLOSED
+ *    connects again in revision 1 of MPA, or reports the end.
+ *  - disowned, from a reject after an accept on: iw_cm takes no events, so the actions report none.
  */
-#include <linux/types.h>
-
 #include "ep_fsm.h"
-
-#define TO(next_state, acts)	{ .legal = true, .next = (next_state), .actions = (acts) }
-/* The event changes nothing in this state. */
-#define STAY(state)		TO(state, 0)
 
 /* Common sets of actions. "WITH_QP": in states with an attached QP. */
 #define ENDED			(EP_ACT_STOP_TIMER | EP_ACT_RELEASE | EP_ACT_REPORT_END)
@@ -34,7 +40,48 @@
 /* The card has not replied to an abort. DEVICE_DOWN follows. */
 #define NO_REPLY		(EP_ACT_START_TIMER | EP_ACT_DEVICE_FATAL)
 
-static const struct ep_transition ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
+/* How a state ends that waits for the peer or the card, without a QP. @acts: for an abort. */
+#define ENDS(acts)								\
+		[EP_EV_ABORT]		= TO(EP_ABORTING, acts),		\
+		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, acts),		\
+		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, acts),		\
+		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, ENDED | EP_ACT_SEND_ABORT_RPL),	\
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, ENDED)
+
+/* The same with a QP. @acts: more actions of an abort. */
+#define ENDS_WITH_QP(acts)							\
+		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT_WITH_QP | (acts)),	\
+		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT_WITH_QP | (acts)),	\
+		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, RESET_WITH_QP),		\
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, LOST_WITH_QP)
+
+/* Our FIN was sent. */
+#define CLOSES(state)								\
+		[EP_EV_BAD_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP),	\
+		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP),	\
+		[EP_EV_DISCONNECT]	= STAY(state),				\
+		[EP_EV_TERMINATE]	= STAY(state),				\
+		[EP_EV_INIT_DONE]	= STAY(state),				\
+		[EP_EV_MPA_BAD]		= STAY(state),				\
+		ENDS_WITH_QP(0)
+
+/* Only the card's reply to our abort counts. */
+#define ABORTS(state)								\
+		[EP_EV_DISCONNECT]	= STAY(state),				\
+		[EP_EV_ABORT]		= STAY(state),				\
+		[EP_EV_TERMINATE]	= STAY(state),				\
+		[EP_EV_INIT_DONE]	= STAY(state),				\
+		[EP_EV_MPA_BAD]		= STAY(state),				\
+		[EP_EV_PEER_CLOSE]	= STAY(state),				\
+		[EP_EV_CLOSE_RPL]	= STAY(state),				\
+		[EP_EV_BAD_CLOSE]	= STAY(state),				\
+		[EP_EV_ESTABLISHED]	= STAY(state),				\
+		[EP_EV_ARP_FAILED]	= STAY(state),				\
+		[EP_EV_SHUT_DOWN]	= STAY(state),				\
+		[EP_EV_TIMEOUT]		= TO(state, NO_REPLY),			\
+		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, ENDED_WITH_QP)
+
+static const struct t3_transition ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 	[EP_IDLE] = {
 		[EP_EV_CONNECT]		= TO(EP_CONNECTING, EP_ACT_START_TIMER),
 		[EP_EV_SYN]		= TO(EP_SYN_RCVD, EP_ACT_START_TIMER),
@@ -70,33 +117,21 @@ static const struct ep_transition ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 	},
 	[EP_SYN_RCVD] = {
 		[EP_EV_ESTABLISHED]	= TO(EP_MPA_REQ_WAIT, EP_ACT_START_TIMER),
-		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, ENDED | EP_ACT_SEND_ABORT_RPL),
 		[EP_EV_ARP_FAILED]	= TO(EP_CLOSED, ENDED),
-		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT),
-		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT),
-		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, ENDED),
+		ENDS(ABORT),
 	},
 	[EP_MPA_REQ_SENT] = {
 		[EP_EV_MPA_FRAME]	= TO(EP_FPDU, EP_ACT_STOP_TIMER),
 		[EP_EV_MPA_REJECTED]	= TO(EP_CLOSING, CLOSE | EP_ACT_REPORT_END),
 		[EP_EV_MPA_BAD]		= TO(EP_ABORTING, ABORT | EP_ACT_REPORT_END),
 		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, CLOSE | EP_ACT_REPORT_END),
-		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, ENDED | EP_ACT_SEND_ABORT_RPL),
-		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT | EP_ACT_REPORT_END),
-		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT | EP_ACT_REPORT_END),
-		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT | EP_ACT_REPORT_END),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, ENDED),
+		ENDS(ABORT | EP_ACT_REPORT_END),
 	},
 	[EP_MPA_REQ_WAIT] = {
 		[EP_EV_MPA_FRAME]	= TO(EP_MPA_REQ_RCVD, EP_ACT_STOP_TIMER),
 		[EP_EV_MPA_BAD]		= TO(EP_ABORTING, ABORT),
 		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, CLOSE),
-		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, ENDED | EP_ACT_SEND_ABORT_RPL),
-		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT),
-		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT),
-		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, ENDED),
+		ENDS(ABORT),
 	},
 	/*
 	 * An end in this state is not reported: the consumer's accept or reject
@@ -117,12 +152,9 @@ static const struct ep_transition ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 		[EP_EV_MPA_BAD]		= TO(EP_ABORTING, ABORT_WITH_QP | EP_ACT_REPORT_END),
 		[EP_EV_PEER_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP | EP_ACT_REPORT_END),
 		[EP_EV_DISCONNECT]	= TO(EP_ABORTING, ABORT_WITH_QP | EP_ACT_REPORT_END),
-		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT_WITH_QP | EP_ACT_REPORT_END),
 		[EP_EV_TERMINATE]	= TO(EP_ABORTING, ABORT_WITH_QP | EP_ACT_REPORT_END),
 		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP | EP_ACT_REPORT_END),
-		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, RESET_WITH_QP),
-		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT_WITH_QP | EP_ACT_REPORT_END),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, LOST_WITH_QP),
+		ENDS_WITH_QP(EP_ACT_REPORT_END),
 	},
 	[EP_FPDU] = {
 		/* Active side: the card acknowledges RDMA_INIT in this state. */
@@ -132,26 +164,20 @@ static const struct ep_transition ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 								  EP_ACT_SEND_TERMINATE),
 		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, CLOSE | EP_ACT_QP_PEER_CLOSE |
 							  EP_ACT_REPORT_PEER_CLOSE),
-		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT_WITH_QP),
 		[EP_EV_BAD_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP),
 		/* RX_DATA: the card left RDMA mode, the stream position is lost. */
 		[EP_EV_MPA_BAD]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, RESET_WITH_QP),
-		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, LOST_WITH_QP),
+		ENDS_WITH_QP(0),
 	},
 	[EP_TERMINATING] = {
 		[EP_EV_INIT_DONE]	= STAY(EP_TERMINATING),
 		[EP_EV_TERMINATE]	= STAY(EP_TERMINATING),
 		[EP_EV_DISCONNECT]	= TO(EP_CLOSING, CLOSE),
 		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, CLOSE | EP_ACT_REPORT_PEER_CLOSE),
-		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT_WITH_QP),
 		[EP_EV_BAD_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP),
 		[EP_EV_MPA_BAD]		= TO(EP_ABORTING, ABORT_WITH_QP),
 		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, RESET_WITH_QP),
-		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, LOST_WITH_QP),
+		ENDS_WITH_QP(0),
 	},
 	/*
 	 * A consumer that disconnects and then destroys its QP expects delivery of
@@ -160,43 +186,16 @@ static const struct ep_transition ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 	 * card from using them before the peer closes too.
 	 */
 	[EP_CLOSING] = {
-		[EP_EV_DISCONNECT]	= STAY(EP_CLOSING),
-		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_TERMINATE]	= STAY(EP_CLOSING),
-		[EP_EV_INIT_DONE]	= STAY(EP_CLOSING),
-		[EP_EV_MPA_BAD]		= STAY(EP_CLOSING),
-		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, RESET_WITH_QP),
-		[EP_EV_BAD_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, LOST_WITH_QP),
+		CLOSES(EP_CLOSING),
 		[EP_EV_PEER_CLOSE]	= TO(EP_LAST_ACK, 0),
 		[EP_EV_CLOSE_RPL]	= TO(EP_FIN_WAIT, 0),
 	},
 	[EP_FIN_WAIT] = {
-		[EP_EV_DISCONNECT]	= STAY(EP_FIN_WAIT),
-		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_TERMINATE]	= STAY(EP_FIN_WAIT),
-		[EP_EV_INIT_DONE]	= STAY(EP_FIN_WAIT),
-		[EP_EV_MPA_BAD]		= STAY(EP_FIN_WAIT),
-		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, RESET_WITH_QP),
-		[EP_EV_BAD_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, LOST_WITH_QP),
+		CLOSES(EP_FIN_WAIT),
 		[EP_EV_PEER_CLOSE]	= TO(EP_CLOSED, ENDED_WITH_QP | EP_ACT_QP_CLOSED),
 	},
 	[EP_LAST_ACK] = {
-		[EP_EV_DISCONNECT]	= STAY(EP_LAST_ACK),
-		[EP_EV_ABORT]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_TERMINATE]	= STAY(EP_LAST_ACK),
-		[EP_EV_INIT_DONE]	= STAY(EP_LAST_ACK),
-		[EP_EV_MPA_BAD]		= STAY(EP_LAST_ACK),
-		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, RESET_WITH_QP),
-		[EP_EV_BAD_CLOSE]	= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_SHUT_DOWN]	= TO(EP_ABORTING, ABORT_WITH_QP),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, LOST_WITH_QP),
+		CLOSES(EP_LAST_ACK),
 		[EP_EV_CLOSE_RPL]	= TO(EP_CLOSED, ENDED_WITH_QP | EP_ACT_QP_CLOSED),
 	},
 	/*
@@ -204,37 +203,13 @@ static const struct ep_transition ep_table[EP_NUM_STATES][EP_NUM_EVENTS] = {
 	 * the TID is released to the card.
 	 */
 	[EP_ABORTING] = {
-		[EP_EV_DISCONNECT]	= STAY(EP_ABORTING),
-		[EP_EV_ABORT]		= STAY(EP_ABORTING),
-		[EP_EV_TERMINATE]	= STAY(EP_ABORTING),
-		[EP_EV_INIT_DONE]	= STAY(EP_ABORTING),
-		[EP_EV_MPA_BAD]		= STAY(EP_ABORTING),
-		[EP_EV_PEER_CLOSE]	= STAY(EP_ABORTING),
-		[EP_EV_CLOSE_RPL]	= STAY(EP_ABORTING),
-		[EP_EV_BAD_CLOSE]	= STAY(EP_ABORTING),
-		[EP_EV_ESTABLISHED]	= STAY(EP_ABORTING),
-		[EP_EV_ARP_FAILED]	= STAY(EP_ABORTING),
-		[EP_EV_TIMEOUT]		= TO(EP_ABORTING, NO_REPLY),
-		[EP_EV_SHUT_DOWN]	= STAY(EP_ABORTING),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, ENDED_WITH_QP),
+		ABORTS(EP_ABORTING),
 		[EP_EV_PEER_ABORT]	= TO(EP_ABORTING, EP_ACT_SEND_ABORT_RPL),
 		[EP_EV_ABORT_RPL]	= TO(EP_CLOSED, ENDED_WITH_QP),
 		[EP_EV_ABORT_RPL_CROSSED] = TO(EP_ABORT_CROSSED, 0),
 	},
 	[EP_ABORT_CROSSED] = {
-		[EP_EV_DISCONNECT]	= STAY(EP_ABORT_CROSSED),
-		[EP_EV_ABORT]		= STAY(EP_ABORT_CROSSED),
-		[EP_EV_TERMINATE]	= STAY(EP_ABORT_CROSSED),
-		[EP_EV_INIT_DONE]	= STAY(EP_ABORT_CROSSED),
-		[EP_EV_MPA_BAD]		= STAY(EP_ABORT_CROSSED),
-		[EP_EV_PEER_CLOSE]	= STAY(EP_ABORT_CROSSED),
-		[EP_EV_CLOSE_RPL]	= STAY(EP_ABORT_CROSSED),
-		[EP_EV_BAD_CLOSE]	= STAY(EP_ABORT_CROSSED),
-		[EP_EV_ESTABLISHED]	= STAY(EP_ABORT_CROSSED),
-		[EP_EV_ARP_FAILED]	= STAY(EP_ABORT_CROSSED),
-		[EP_EV_TIMEOUT]		= TO(EP_ABORT_CROSSED, NO_REPLY),
-		[EP_EV_SHUT_DOWN]	= STAY(EP_ABORT_CROSSED),
-		[EP_EV_DEVICE_DOWN]	= TO(EP_CLOSED, ENDED_WITH_QP),
+		ABORTS(EP_ABORT_CROSSED),
 		[EP_EV_PEER_ABORT]	= TO(EP_CLOSED, ENDED_WITH_QP | EP_ACT_SEND_ABORT_RPL),
 	},
 	/* Events that the host had queued before the end. */
@@ -302,21 +277,9 @@ static const char *const ep_action_names[EP_NUM_ACTIONS] = {
 	"report-end", "device-fatal", "send-open", "send-terminate",
 };
 
-/**
- * ep_fsm - look up a transition
- * @state: state of the endpoint
- * @event: the event
- *
- * Return: the transition, or NULL if the state refuses the event.
- */
-const struct ep_transition *ep_fsm(enum ep_state state, enum ep_event event)
+const struct t3_transition *ep_fsm(enum ep_state state, enum ep_event event)
 {
-	const struct ep_transition *transition;
-
-	if ((unsigned int)state >= EP_NUM_STATES || (unsigned int)event >= EP_NUM_EVENTS)
-		return NULL;
-	transition = &ep_table[state][event];
-	return transition->legal ? transition : NULL;
+	return t3_fsm_lookup(ep_table, state, event);
 }
 
 /* The state waits for a message of the peer or the card. */
@@ -336,15 +299,15 @@ bool ep_state_has_timer(enum ep_state state)
 
 const char *ep_state_name(enum ep_state state)
 {
-	return (unsigned int)state < EP_NUM_STATES ? ep_state_names[state] : "?";
+	return t3_fsm_name(ep_state_names, state);
 }
 
 const char *ep_event_name(enum ep_event event)
 {
-	return (unsigned int)event < EP_NUM_EVENTS ? ep_event_names[event] : "?";
+	return t3_fsm_name(ep_event_names, event);
 }
 
 const char *ep_action_name(unsigned int bit)
 {
-	return bit < EP_NUM_ACTIONS ? ep_action_names[bit] : "?";
+	return t3_fsm_name(ep_action_names, bit);
 }

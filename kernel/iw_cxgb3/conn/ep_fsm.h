@@ -10,7 +10,7 @@
 #ifndef IW_CXGB3_EP_FSM_H
 #define IW_CXGB3_EP_FSM_H
 
-#include <linux/types.h>
+#include <t3_fsm.h>
 
 /*
  * The last column states whether the endpoint's timer runs. The timer does not run
@@ -97,19 +97,7 @@ enum ep_action {
 
 #define EP_NUM_ACTIONS	15
 
-/**
- * struct ep_transition - one cell of the table
- * @legal: the event is allowed in this state; all other pairs are refused
- * @next: state afterwards
- * @actions: set of enum ep_action
- */
-struct ep_transition {
-	bool legal;
-	u8 next;
-	u16 actions;
-};
-
-const struct ep_transition *ep_fsm(enum ep_state state, enum ep_event event);
+const struct t3_transition *ep_fsm(enum ep_state state, enum ep_event event);
 bool ep_state_has_timer(enum ep_state state);
 const char *ep_state_name(enum ep_state state);
 const char *ep_event_name(enum ep_event event);

@@ -8,7 +8,7 @@
 #ifndef T3_QP_FSM_H
 #define T3_QP_FSM_H
 
-#include <linux/types.h>
+#include <t3_fsm.h>
 
 enum t3_qp_state {
 	T3_QPS_IDLE,
@@ -44,7 +44,6 @@ enum t3_qp_event {
  * the QP lock.
  */
 enum t3_qp_action {
-	T3_QPA_NONE		= 0,
 	T3_QPA_MARK_ERROR	= 1 << 0, /* stop adding requests to the ring */
 	T3_QPA_RESET		= 1 << 1, /* clear ring, counters and flags */
 	T3_QPA_DROP_EP		= 1 << 2, /* drop the endpoint; its reference is put at the end */
@@ -56,14 +55,7 @@ enum t3_qp_action {
 	T3_QPA_LINGER		= 1 << 8, /* abort soon, unless the peer closes before */
 };
 
-struct t3_qp_transition {
-	bool legal;
-	enum t3_qp_state next;
-	unsigned int actions; /* T3_QPA_* */
-};
-
-/* Look up a transition; not legal for any pair outside of the table. */
-struct t3_qp_transition t3_qp_fsm(enum t3_qp_state from, enum t3_qp_event ev);
+const struct t3_transition *t3_qp_fsm(enum t3_qp_state state, enum t3_qp_event ev);
 
 static inline bool t3_qp_event_may_sleep(enum t3_qp_event ev)
 {

@@ -159,19 +159,20 @@ static void t3_qp_reset_ring(struct t3_qp *qp)
 	qp->used = false;
 }
 
-/* The transition of the table, with the conditions that are not part of the state. */
-static struct t3_qp_transition t3_qp_next_transition(const struct t3_qp *qp, enum t3_qp_event ev)
+/* The transition of the table, with the conditions that are not part of the state; or NULL. */
+static const struct t3_transition *t3_qp_next_transition(const struct t3_qp *qp,
+							 enum t3_qp_event ev)
 {
-	struct t3_qp_transition tr;
+	const struct t3_transition *to;
 
 	lockdep_assert_held(&qp->lock);
-	tr = t3_qp_fsm(qp->state, ev);
-	if (tr.actions & T3_QPA_RESET && (qp->busy || qp->resetting))
-		tr.legal = false;
+	to = t3_qp_fsm(qp->state, ev);
+	if (to && to->actions & T3_QPA_RESET && (qp->busy || qp->resetting))
+		return NULL;
 	/* The card starts at slot 0: a ring that was used must be reset first. */
 	if (ev == T3_QPEV_CONNECT && (qp->busy || qp->resetting || qp->used))
-		tr.legal = false;
-	return tr;
+		return NULL;
+	return to;
 }
 
 /*
@@ -185,7 +186,7 @@ static bool t3_qp_begin_reset(struct t3_qp *qp)
 	bool granted;
 
 	spin_lock_irqsave(&qp->lock, flags);
-	granted = t3_qp_next_transition(qp, T3_QPEV_USER_RESET).legal;
+	granted = t3_qp_next_transition(qp, T3_QPEV_USER_RESET);
 	if (granted)
 		qp->resetting = true;
 	spin_unlock_irqrestore(&qp->lock, flags);
@@ -208,7 +209,7 @@ static void t3_qp_abort_connect(struct t3_qp *qp)
 int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 {
 	struct t3_ep *ep = NULL;
-	struct t3_qp_transition tr;
+	const struct t3_transition *to;
 	struct t3_term term;
 	unsigned long flags;
 	enum t3_qp_state from;
@@ -218,31 +219,31 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	spin_lock_irqsave(&qp->lock, flags);
 	if (resetting)
 		qp->resetting = false;
-	tr = t3_qp_next_transition(qp, ev);
+	to = t3_qp_next_transition(qp, ev);
 	/* A reset that was refused above stays refused: the CQs were not purged. */
 	if (ev == T3_QPEV_USER_RESET && !resetting)
-		tr.legal = false;
+		to = NULL;
 	from = qp->state;
-	trace_t3_qp_state(qp, from, ev, &tr);
-	if (!tr.legal) {
+	trace_t3_qp_state(qp, from, ev, to);
+	if (!to) {
 		spin_unlock_irqrestore(&qp->lock, flags);
 		t3_count(t3_qp_dev(qp), T3_CNT_QP_BAD_EVENT);
 		ibdev_dbg(qp->ibqp.device, "qp %u: %s refused in %s\n", qp->id,
 			  t3_qp_event_name(ev), t3_qp_state_name(from));
 		return -EINVAL;
 	}
-	qp->state = tr.next;
-	if (tr.actions & T3_QPA_MARK_ERROR && qp->user)
+	qp->state = to->next;
+	if (to->actions & T3_QPA_MARK_ERROR && qp->user)
 		t3_qp_set_status(qp, T3_QP_STATUS_STOPPED, 0);
-	if (tr.actions & T3_QPA_RESET)
+	if (to->actions & T3_QPA_RESET)
 		t3_qp_reset_ring(qp);
 	term = qp->term;
-	detached = tr.actions & T3_QPA_DROP_EP;
+	detached = to->actions & T3_QPA_DROP_EP;
 	if (detached) {
 		ep = qp->ep;
 		qp->ep = NULL;
 	} else if (qp->ep &&
-		   tr.actions & (T3_QPA_TERMINATE | T3_QPA_DISCONNECT | T3_QPA_LINGER)) {
+		   to->actions & (T3_QPA_TERMINATE | T3_QPA_DISCONNECT | T3_QPA_LINGER)) {
 		ep = qp->ep;
 		t3_conn_ops.get(ep);
 	}
@@ -250,17 +251,17 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 
 	T3_RACE_POINT(t3_qp_stepped);
 	/* A connected QP is flushed by t3_qp_disconnected(). */
-	if (tr.actions & T3_QPA_FLUSH)
+	if (to->actions & T3_QPA_FLUSH)
 		t3_qp_flush(qp);
-	if (tr.actions & T3_QPA_ABORT_CONNECT)
+	if (to->actions & T3_QPA_ABORT_CONNECT)
 		t3_qp_abort_connect(qp);
 	if (!ep)
 		return 0;
-	if (tr.actions & T3_QPA_TERMINATE)
+	if (to->actions & T3_QPA_TERMINATE)
 		t3_conn_ops.terminate(ep, term);
-	if (tr.actions & (T3_QPA_DISCONNECT | T3_QPA_ABORT))
-		t3_conn_ops.disconnect(ep, tr.actions & T3_QPA_ABORT, t3_qp_event_may_sleep(ev));
-	if (tr.actions & T3_QPA_LINGER)
+	if (to->actions & (T3_QPA_DISCONNECT | T3_QPA_ABORT))
+		t3_conn_ops.disconnect(ep, to->actions & T3_QPA_ABORT, t3_qp_event_may_sleep(ev));
+	if (to->actions & T3_QPA_LINGER)
 		t3_conn_ops.linger(ep);
 	t3_conn_ops.put(ep);
 	return 0;
@@ -339,7 +340,7 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 		.ring_slots = t3_wq_slots(sizes),
 		.irs = attrs->irs,
 	};
-	struct t3_qp_transition tr;
+	const struct t3_transition *to;
 	struct sk_buff *skb;
 	unsigned long flags;
 	int err;
@@ -350,19 +351,19 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 
 	spin_lock_irqsave(&qp->lock, flags);
 	init.qp_caps = t3_qp_caps(qp);
-	tr = t3_qp_next_transition(qp, T3_QPEV_CONNECT);
+	to = t3_qp_next_transition(qp, T3_QPEV_CONNECT);
 	/* The peer opens with a zero-length RDMA READ and needs the right for it. */
 	if (attrs->rtr_type == T3_RTR_READ && !attrs->initiator &&
 	    !(init.qp_caps & T3_QPCAP_RDMA_READ))
-		tr.legal = false;
-	trace_t3_qp_state(qp, qp->state, T3_QPEV_CONNECT, &tr);
-	if (!tr.legal) {
+		to = NULL;
+	trace_t3_qp_state(qp, qp->state, T3_QPEV_CONNECT, to);
+	if (!to) {
 		spin_unlock_irqrestore(&qp->lock, flags);
 		t3_count(dev, T3_CNT_QP_BAD_EVENT);
 		kfree_skb(skb);
 		return -EINVAL;
 	}
-	qp->state = tr.next;
+	qp->state = to->next;
 	qp->used = true;
 	qp->busy = true;
 	qp->ep = ep;

@@ -6,7 +6,7 @@
 
 #include "rdma_cm.h"
 
-/* The actions of a cell but the reports. */
+/* The actions of a transition but the reports. */
 void cm_run_actions(struct cm_id *id, u16 actions)
 {
 	if (actions & CM_ACT_UNLISTEN) {
@@ -26,12 +26,12 @@ void cm_run_actions(struct cm_id *id, u16 actions)
 /* Applies an event and runs its actions. For callers that are not the worker. */
 int cm_fsm_run(struct cm_id *id, enum cm_event event, int status)
 {
-	const struct cm_cell *cell;
+	const struct t3_transition *to;
 	int ret;
 
-	ret = cm_fsm_apply(id, event, status, &cell);
+	ret = cm_fsm_apply(id, event, status, &to);
 	if (!ret)
-		cm_run_actions(id, cell->actions);
+		cm_run_actions(id, to->actions);
 	return ret;
 }
 

@@ -20,13 +20,7 @@
  *  - Every state but CM_ST_DESTROYING takes DESTROY, and every state of a bound id that is not
  *    removed yet takes REMOVE.
  */
-#include <linux/types.h>
-
 #include "cm_fsm.h"
-
-#define TO(next_state, acts)	{ .legal = true, .next = (next_state), .actions = (acts) }
-/* Nothing to do: the event is late, or repeats one that is being handled. */
-#define STAY(state)		TO(state, 0)
 
 #define ABORT_AND_DROP_QP	(CM_ACT_ABORT | CM_ACT_DROP_QP)
 
@@ -67,7 +61,7 @@
 		[CM_EV_GROUP]		= STAY(state),					\
 		[CM_EV_ADDR_CHANGE]	= STAY(state)
 
-static const struct cm_cell cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
+static const struct t3_transition cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 	[CM_ST_IDLE] = {
 		[CM_EV_BIND]		= TO(CM_ST_BINDING, 0),
 		[CM_EV_REQUEST]		= TO(CM_ST_REQUESTED, CM_ACT_REPORT_REQUEST),
@@ -299,34 +293,22 @@ static const char *const cm_action_names[CM_NUM_ACTIONS] = {
 	"report-notice",
 };
 
-/**
- * cm_fsm - look up the cell of a state and an event
- * @state: state of the id
- * @event: the event
- *
- * Return: the cell, or NULL if the state refuses the event.
- */
-const struct cm_cell *cm_fsm(enum cm_state state, enum cm_event event)
+const struct t3_transition *cm_fsm(enum cm_state state, enum cm_event event)
 {
-	const struct cm_cell *cell;
-
-	if ((unsigned int)state >= CM_NUM_STATES || (unsigned int)event >= CM_NUM_EVENTS)
-		return NULL;
-	cell = &cm_table[state][event];
-	return cell->legal ? cell : NULL;
+	return t3_fsm_lookup(cm_table, state, event);
 }
 
 const char *cm_state_name(enum cm_state state)
 {
-	return (unsigned int)state < CM_NUM_STATES ? cm_state_names[state] : "?";
+	return t3_fsm_name(cm_state_names, state);
 }
 
 const char *cm_event_name(enum cm_event event)
 {
-	return (unsigned int)event < CM_NUM_EVENTS ? cm_event_names[event] : "?";
+	return t3_fsm_name(cm_event_names, event);
 }
 
 const char *cm_action_name(unsigned int bit)
 {
-	return bit < CM_NUM_ACTIONS ? cm_action_names[bit] : "?";
+	return t3_fsm_name(cm_action_names, bit);
 }

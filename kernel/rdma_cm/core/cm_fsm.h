@@ -9,7 +9,7 @@
 #ifndef T3_RDMA_CM_FSM_H
 #define T3_RDMA_CM_FSM_H
 
-#include <linux/types.h>
+#include <t3_fsm.h>
 
 enum cm_state {
 	CM_ST_IDLE,		/* no address */
@@ -112,19 +112,7 @@ enum cm_action {
 #define CM_ACT_REPORTS_END \
 	(CM_ACT_REPORT_FAILED | CM_ACT_REPORT_DISCONNECTED | CM_ACT_REPORT_REMOVAL)
 
-/**
- * struct cm_cell - one cell of the table
- * @legal: the state takes this event; it refuses the events of all other cells
- * @next: state afterwards
- * @actions: set of enum cm_action
- */
-struct cm_cell {
-	bool legal;
-	u8 next;
-	u16 actions;
-};
-
-const struct cm_cell *cm_fsm(enum cm_state state, enum cm_event event);
+const struct t3_transition *cm_fsm(enum cm_state state, enum cm_event event);
 const char *cm_state_name(enum cm_state state);
 const char *cm_event_name(enum cm_event event);
 const char *cm_action_name(unsigned int bit);

@@ -205,19 +205,19 @@ int t3_rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 len, u8 r
 {
 	struct cm_id *cm = to_cm_id(id);
 	const struct cm_transport *transport;
-	const struct cm_cell *cell;
+	const struct t3_transition *to;
 	int ret;
 
-	ret = cm_fsm_apply(cm, CM_EV_REJECT, 0, &cell);
+	ret = cm_fsm_apply(cm, CM_EV_REJECT, 0, &to);
 	if (ret)
 		return ret;
 	transport = cm_transport(cm);
-	if (cell->actions & CM_ACT_REJECT)
+	if (to->actions & CM_ACT_REJECT)
 		return transport->reject(cm, private_data, len, reason);
 	/* A reply is rejected with a message before RTU (RoCE), or by the abort alone (iWARP). */
 	if (transport->establish)
 		ret = transport->reject(cm, private_data, len, reason);
-	cm_run_actions(cm, cell->actions);
+	cm_run_actions(cm, to->actions);
 	return ret;
 }
 EXPORT_SYMBOL(t3_rdma_reject);

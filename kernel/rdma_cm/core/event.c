@@ -365,7 +365,7 @@ static bool cm_event_apply(struct cm_id *id, const struct cm_pending *pending,
 	__must_hold(&id->handler_mutex)
 {
 	struct cm_deferred *deferred = &id->deferred;
-	const struct cm_cell *cell;
+	const struct t3_transition *to;
 
 	lockdep_assert_held(&id->handler_mutex);
 	deferred->event = pending->event;
@@ -375,9 +375,9 @@ static bool cm_event_apply(struct cm_id *id, const struct cm_pending *pending,
 		deferred->group = container_of(slot, struct cm_group, pending);
 	if (pending->event == CM_EV_ADDR_DONE)
 		deferred->event = cm_addr_result(id, &deferred->status);
-	if (cm_fsm_apply(id, deferred->event, deferred->status, &cell))
+	if (cm_fsm_apply(id, deferred->event, deferred->status, &to))
 		return false;
-	deferred->actions = cell->actions;
+	deferred->actions = to->actions;
 	if (deferred->event == CM_EV_REPLY_OK || deferred->event == CM_EV_REPLY_OK_OWN_QP) {
 		cm_addr_copy(cm_src(id), (struct sockaddr *)&id->peer.local);
 		cm_addr_copy(cm_dst(id), (struct sockaddr *)&id->peer.remote);

@@ -64,7 +64,7 @@ int cm_event_add(struct cm_id *queue_of, struct cm_pending *pending, enum cm_eve
 
 	spin_lock_irqsave(&queue_of->lock, flags);
 	if (!list_empty(&pending->item)) {
-		queue_of->refused++;
+		queue_of->history.refused++;
 		spin_unlock_irqrestore(&queue_of->lock, flags);
 		return -EBUSY;
 	}

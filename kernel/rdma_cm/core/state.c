@@ -15,14 +15,14 @@ enum cm_state cm_state(struct cm_id *id)
  * @id: the id
  * @event: what happened; CM_EV_REMOVE is refused if the id's present device is not removed
  * @status: its result, for the history
- * @cell: receives the cell of the table, whose actions the caller must run; or NULL
+ * @transition: receives the transition, whose actions the caller must run; or NULL
  *
  * Return: 0, or -EINVAL if the state refuses the event.
  */
-int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status, const struct cm_cell **cell)
+int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status,
+		 const struct t3_transition **transition)
 {
-	struct cm_history_entry *entry;
-	const struct cm_cell *to;
+	const struct t3_transition *to;
 	enum cm_state from;
 	unsigned long flags;
 
@@ -32,19 +32,10 @@ int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status, const struct
 	/* It was posted for the device of a bind that has failed since. */
 	if (event == CM_EV_REMOVE && !cm_dev_is_removed(id))
 		to = NULL;
-	entry = &id->history[id->steps++ % CM_HISTORY];
-	*entry = (struct cm_history_entry) {
-		.status = status,
-		.event = event,
-		.from = from,
-		.to = to ? to->next : from,
-		.legal = to,
-	};
+	t3_fsm_record(&id->history, from, event, to, status);
 	if (to) {
 		WRITE_ONCE(id->state, to->next);
 		id->base.state = cm_res_state(to->next);
-	} else {
-		id->refused++;
 	}
 	spin_unlock_irqrestore(&id->lock, flags);
 
@@ -54,8 +45,8 @@ int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status, const struct
 	}
 	trace_cm_fsm_apply(id->number, from, event, to->next, to->actions, status);
 	T3_RACE_POINT(cm_fsm_applied);
-	if (cell)
-		*cell = to;
+	if (transition)
+		*transition = to;
 	return 0;
 }
 

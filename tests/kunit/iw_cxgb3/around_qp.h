@@ -22,7 +22,7 @@
 
 static inline void trace_t3_qp_state(const struct t3_qp *qp, enum t3_qp_state from,
 				     enum t3_qp_event ev,
-				     const struct t3_qp_transition *tr)
+				     const struct t3_transition *to)
 {
 }
 
@@ -50,7 +50,7 @@ static void count_grace_period(unsigned long since);
 #include "qp_fsm.c"
 #include "wr.c"
 #include "cqe.c"
-static struct t3_qp_transition fsm_lookup(enum t3_qp_state from, enum t3_qp_event ev);
+static const struct t3_transition *fsm_lookup(enum t3_qp_state from, enum t3_qp_event ev);
 
 #define t3_qp_fsm fsm_lookup
 #include "quota.c"
@@ -69,7 +69,7 @@ static struct {
 	unsigned int lookups;
 } other_reset;
 
-static struct t3_qp_transition fsm_lookup(enum t3_qp_state from, enum t3_qp_event ev)
+static const struct t3_transition *fsm_lookup(enum t3_qp_state from, enum t3_qp_event ev)
 {
 	if (other_reset.qp && ++other_reset.lookups == 2)
 		other_reset.qp->resetting = false;

@@ -418,8 +418,8 @@ static void refused_event_changes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t3_ep_fsm_apply(ep, EP_EV_SYN, 0), -EINVAL);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_FPDU);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_CM_BAD_EVENT]), 1);
-	KUNIT_EXPECT_EQ(test, ep->log.nentries, 1);
-	KUNIT_EXPECT_TRUE(test, ep->log.entries[0].refused);
+	KUNIT_EXPECT_EQ(test, ep->log.history.events, 1);
+	KUNIT_EXPECT_TRUE(test, ep->log.history.entries[0].refused);
 	end(test, ep);
 }
 
@@ -857,7 +857,7 @@ static void closed_logs_keep_the_last(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dev->cm->nclosed, T3_CLOSED_LOGS + 3);
 	KUNIT_EXPECT_EQ(test, dev->cm->closed_logs[2].tid, 100 + T3_CLOSED_LOGS + 2);
 	KUNIT_EXPECT_EQ(test, dev->cm->closed_logs[3].tid, 103);
-	KUNIT_EXPECT_EQ(test, dev->cm->closed_logs[2].entries[0].event, EP_EV_ABORT);
+	KUNIT_EXPECT_EQ(test, dev->cm->closed_logs[2].history.entries[0].event, EP_EV_ABORT);
 }
 
 static unsigned int freed;

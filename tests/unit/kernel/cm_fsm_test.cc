@@ -18,7 +18,7 @@ namespace {
 struct Cell {
     cm_state state;
     cm_event event;
-    cm_cell cell;
+    t3_transition cell;
     std::string name() const { return std::string(cm_state_name(state)) + " + " + cm_event_name(event); }
 };
 
@@ -26,7 +26,7 @@ std::vector<Cell> legal_cells() {
     std::vector<Cell> cells;
     for (int s = 0; s < CM_NUM_STATES; ++s)
         for (int e = 0; e < CM_NUM_EVENTS; ++e)
-            if (const cm_cell* cell = cm_fsm(cm_state(s), cm_event(e)))
+            if (const t3_transition* cell = cm_fsm(cm_state(s), cm_event(e)))
                 cells.push_back({cm_state(s), cm_event(e), *cell});
     return cells;
 }
@@ -97,7 +97,7 @@ TEST(CmTable, a_close_drops_the_qp_in_every_state_that_may_hold_one) {
         bool late = s == CM_ST_REMOVED || s == CM_ST_DESTROYING;
         if (!holds_qp(s) && !late)
             continue;
-        const cm_cell* close = cm_fsm(cm_state(s), CM_EV_CLOSE);
+        const t3_transition* close = cm_fsm(cm_state(s), CM_EV_CLOSE);
         ASSERT_NE(close, nullptr) << cm_state_name(cm_state(s));
         EXPECT_EQ(close->next, late ? s : CM_ST_CLOSED) << cm_state_name(cm_state(s));
         int reported = late ? 0 : pending(s) ? CM_ACT_REPORT_FAILED : CM_ACT_REPORT_DISCONNECTED;
@@ -135,7 +135,7 @@ TEST(CmTable, established_cannot_be_reported_twice) {
 // C17: each state takes the removal of the device and a destroy.
 TEST(CmTable, C17_every_state_can_be_left) {
     for (int s = 0; s < CM_NUM_STATES; ++s) {
-        const cm_cell* destroy = cm_fsm(cm_state(s), CM_EV_DESTROY);
+        const t3_transition* destroy = cm_fsm(cm_state(s), CM_EV_DESTROY);
         EXPECT_EQ(destroy != nullptr, s != CM_ST_DESTROYING) << cm_state_name(cm_state(s));
         if (destroy) {
             EXPECT_EQ(destroy->next, CM_ST_DESTROYING);
@@ -187,7 +187,7 @@ class CmSequence : public testing::TestWithParam<Sequence> {};
 TEST_P(CmSequence, ends_in_the_expected_state) {
     cm_state state = CM_ST_IDLE;
     for (cm_event event : GetParam().events) {
-        const cm_cell* cell = cm_fsm(state, event);
+        const t3_transition* cell = cm_fsm(state, event);
         ASSERT_NE(cell, nullptr) << cm_state_name(state) << " + " << cm_event_name(event);
         state = cm_state(cell->next);
     }

@@ -20,7 +20,7 @@ namespace {
 struct Cell {
     ep_state state;
     ep_event event;
-    const ep_transition* transition;
+    const t3_transition* transition;
     std::string name() const { return std::string(ep_state_name(state)) + " + " + ep_event_name(event); }
 };
 
@@ -28,7 +28,7 @@ std::vector<Cell> legal_cells() {
     std::vector<Cell> cells;
     for (int s = 0; s < EP_NUM_STATES; ++s)
         for (int e = 0; e < EP_NUM_EVENTS; ++e)
-            if (const ep_transition* transition = ep_fsm(ep_state(s), ep_event(e)))
+            if (const t3_transition* transition = ep_fsm(ep_state(s), ep_event(e)))
                 cells.push_back({ep_state(s), ep_event(e), transition});
     return cells;
 }
@@ -130,7 +130,7 @@ TEST(EpTable, state_without_a_timer_waits_for_consumer_or_card) {
 TEST(EpTable, abort_ends_with_a_reply_or_device_down) {
     for (const ep_state state : {EP_ABORTING, EP_ABORT_CROSSED})
         for (int e = 0; e < EP_NUM_EVENTS; ++e) {
-            const ep_transition* transition = ep_fsm(state, ep_event(e));
+            const t3_transition* transition = ep_fsm(state, ep_event(e));
             if (!transition || transition->next != EP_CLOSED)
                 continue;
             EXPECT_THAT(ep_event(e), testing::AnyOf(EP_EV_ABORT_RPL, EP_EV_PEER_ABORT, EP_EV_DEVICE_DOWN))
@@ -148,7 +148,7 @@ TEST(EpTable, abort_ends_with_a_reply_or_device_down) {
 TEST(EpTable, abort_is_allowed_with_an_attached_qp) {
     for (int s = 0; s < EP_NUM_STATES; ++s)
         if (may_have_qp(ep_state(s))) {
-            const ep_transition* transition = ep_fsm(ep_state(s), EP_EV_ABORT);
+            const t3_transition* transition = ep_fsm(ep_state(s), EP_EV_ABORT);
             ASSERT_NE(transition, nullptr) << ep_state_name(ep_state(s));
             EXPECT_THAT(transition->next, testing::AnyOf(EP_ABORTING, EP_ABORT_CROSSED))
                 << ep_state_name(ep_state(s));
@@ -165,7 +165,7 @@ TEST(EpTable, closed_is_final) {
 
 TEST(EpTable, device_down_closes_every_state) {
     for (int s = 0; s < EP_NUM_STATES; ++s) {
-        const ep_transition* transition = ep_fsm(ep_state(s), EP_EV_DEVICE_DOWN);
+        const t3_transition* transition = ep_fsm(ep_state(s), EP_EV_DEVICE_DOWN);
         ASSERT_NE(transition, nullptr) << ep_state_name(ep_state(s));
         EXPECT_EQ(transition->next, EP_CLOSED);
         EXPECT_EQ(transition->actions & (EP_ACT_SEND_CLOSE | EP_ACT_SEND_ABORT | EP_ACT_SEND_ABORT_RPL), 0)
@@ -187,7 +187,7 @@ TEST(EpTable, every_state_is_reachable) {
 // pending.
 TEST(EpTable, shut_down_ends_every_connection) {
     for (int s = 0; s < EP_NUM_STATES; ++s) {
-        const ep_transition* transition = ep_fsm(ep_state(s), EP_EV_SHUT_DOWN);
+        const t3_transition* transition = ep_fsm(ep_state(s), EP_EV_SHUT_DOWN);
         ASSERT_NE(transition, nullptr) << ep_state_name(ep_state(s));
         EXPECT_THAT(transition->next, testing::AnyOf(EP_ABANDONED, EP_ABORTING, EP_ABORT_CROSSED, EP_CLOSED))
             << ep_state_name(ep_state(s));
@@ -204,7 +204,7 @@ TEST(EpTable, every_timer_has_a_timeout) {
 
 TEST(EpTable, peer_abort_gets_a_reply_in_every_state_with_a_tid) {
     for (int s = EP_SYN_RCVD; s < EP_CLOSED; ++s) {
-        const ep_transition* transition = ep_fsm(ep_state(s), EP_EV_PEER_ABORT);
+        const t3_transition* transition = ep_fsm(ep_state(s), EP_EV_PEER_ABORT);
         ASSERT_NE(transition, nullptr) << ep_state_name(ep_state(s));
         EXPECT_TRUE(transition->actions & EP_ACT_SEND_ABORT_RPL) << ep_state_name(ep_state(s));
     }
@@ -264,7 +264,7 @@ TEST_P(EpScript, walks) {
     ASSERT_EQ(script.events.size(), script.states.size());
     ep_state state = EP_IDLE;
     for (std::size_t i = 0; i < script.events.size(); ++i) {
-        const ep_transition* transition = ep_fsm(state, script.events[i]);
+        const t3_transition* transition = ep_fsm(state, script.events[i]);
         ASSERT_NE(transition, nullptr) << ep_state_name(state) << " + " << ep_event_name(script.events[i]);
         state = ep_state(transition->next);
         ASSERT_STREQ(ep_state_name(state), ep_state_name(script.states[i])) << "step " << i;
