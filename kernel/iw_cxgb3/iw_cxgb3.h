@@ -245,9 +245,9 @@ struct t3_conn_ops {
 	void (*terminate)(struct t3_ep *ep, struct t3_term term);
 	/*
 	 * The QP of a connection that is being closed is destroyed: abort the connection if it does
-	 * not close within T3_EP_LINGER of the begin of the close.
+	 * not close within T3_CLOSE_TIMEOUT of the begin of the close.
 	 */
-	void (*linger)(struct t3_ep *ep);
+	void (*limit_close)(struct t3_ep *ep);
 };
 
 extern const struct t3_conn_ops t3_conn_ops;	/* cm.c */

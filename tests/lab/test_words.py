@@ -94,6 +94,8 @@ WORDS = (
     Word("stand-in, stands in for, stood in for", "fake, replacement; replaces"),
     Word("on paper", "as data"),
     Word("befall, befalls", "happens to"),
+    Word("ordered-context, ordered-contexts", "the runner of a connection"),
+    Word("disown, disowned", "of a connection: without upcalls"),
     # Ordinary words. They are wrong as names, and where they make a person of a program; a reader has to decide.
     Word("note, notes", "as a name: pending event, record", enforced=False),
     Word("rest, rests", "remaining, remainder", enforced=False),

@@ -313,7 +313,7 @@ def test_a_destroy_of_a_qp_does_not_wait_for_a_peer_that_keeps_its_side_open(end
     with parameters([client], mpa_rev=1):
         done = connect(client, server, "--destroy-at-once")
     waited = next(line["qp_destroyed_in"] for line in lines(done) if "qp_destroyed_in" in line)
-    assert 5 < waited < 20  # T3_EP_LINGER is 10 s
+    assert 5 < waited < 20  # T3_CLOSE_TIMEOUT is 10 s
     assert json.loads(peer.wait(45).stdout.splitlines()[-1])["end"] == "eof, reset"
 
 

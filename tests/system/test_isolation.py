@@ -295,7 +295,7 @@ def test_a_listener_in_a_user_namespace_does_not_take_a_port_of_the_host(users, 
 
 def test_one_time_out_for_all_dead_peers_of_a_process(users):
     """A process is killed whose connections are being closed; the wire loses what they send."""
-    count, linger = 4, 10  # T3_EP_LINGER
+    count, limit = 4, 10  # T3_CLOSE_TIMEOUT
     with users.accomplice(count):
         process = users.host.start(
             f"exec {PROGRAM} client {address(users.peer)} --case=dead_peers --count={count} --timeout=300"
@@ -312,7 +312,7 @@ def test_one_time_out_for_all_dead_peers_of_a_process(users):
         finally:
             users.lab.sim.control("impair", "p0", "all", "none")
     print(f"{took:.1f} s")
-    assert took < 2 * linger, f"{took:.1f} s"
+    assert took < 2 * limit, f"{took:.1f} s"
 
 
 def uptime(guest) -> float:

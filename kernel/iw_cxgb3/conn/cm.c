@@ -135,7 +135,7 @@ static int t3_cm_upcall(struct iw_cm_id *cm_id, struct t3_ep *ep, enum iw_cm_eve
 
 void t3_cm_report_peer_close(struct t3_ep *ep)
 {
-	if (ep->cm_id && ep->est_reported && !READ_ONCE(ep->disowned))
+	if (ep->cm_id && ep->est_reported && !READ_ONCE(ep->no_upcalls))
 		t3_cm_upcall(ep->cm_id, ep, IW_CM_EVENT_DISCONNECT, 0);
 }
 
@@ -251,9 +251,9 @@ void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 	spin_lock_bh(&ep->cm->lock);
 	ep->cm_id = NULL;
 	/* See t3_cm_accept_again(). */
-	WRITE_ONCE(cm_id->provider_data, t3_cm_ended(ep->iw_qp));
+	WRITE_ONCE(cm_id->provider_data, t3_cm_ended(ep->iw_cm_qp));
 	spin_unlock_bh(&ep->cm->lock);
-	if (!READ_ONCE(ep->disowned))
+	if (!READ_ONCE(ep->no_upcalls))
 		t3_cm_upcall_end(cm_id, ep, event, status);
 	T3_RACE_POINT(t3_end_reported);
 	cm_id->rem_ref(cm_id);
@@ -297,7 +297,7 @@ static void t3_cm_finish_accept(struct t3_ep *ep)
 		return;
 	ep->accept_pending = false;
 	ep->est_reported = true;
-	if (!READ_ONCE(ep->disowned))
+	if (!READ_ONCE(ep->no_upcalls))
 		t3_cm_upcall(ep->cm_id, ep, IW_CM_EVENT_ESTABLISHED, 0);
 }
 
@@ -423,12 +423,12 @@ static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t
 	struct net_device *ndev;
 	int ret;
 
-	ret = t3_ep_admit(ep);
+	ret = t3_ep_count(ep);
 	if (ret)
 		return ret;
 	ret = t3_cm_prepare_connect(ep, cm_id, qp);
 	if (ret) {
-		t3_ep_dismiss(ep);
+		t3_ep_discard(ep);
 		return ret;
 	}
 	ep->call.event = EP_EV_CONNECT;
@@ -761,7 +761,6 @@ void t3_cm_rx_stream(struct t3_ep *ep)
 
 /* --- iw_cm ops ----------------------------------------------------------- */
 
-/* Ordered context. */
 void t3_cm_run_call(struct t3_ep *ep)
 {
 	switch (ep->call.event) {
@@ -895,9 +894,8 @@ static bool t3_cm_match_removed(const struct t3_ep *ep, const void *removed)
 	return (!ndev || ndev == r->ndev) && (!r->addr || !local || local == *r->addr);
 }
 
-/**
- * t3_cm_addr_removed - abort the connections whose interface has lost their local address
- * @dev: device
+/*
+ * Abort the connections whose interface has lost their local address.
  * @ndev: the interface
  * @addr: the address, or NULL: the interface is removed
  */
@@ -951,9 +949,9 @@ static int t3_cm_accept_again(struct t3_dev *dev, struct iw_cm_id *cm_id, u32 qp
 		forgotten = t3_cm_ended_qp(ep);
 		WRITE_ONCE(cm_id->provider_data, t3_cm_ended(qp));
 	} else if (ep) {
-		forgotten = ep->iw_qp;
+		forgotten = ep->iw_cm_qp;
 		if (forgotten)
-			ep->iw_qp = qp;
+			ep->iw_cm_qp = qp;
 	}
 	spin_unlock_bh(&dev->cm->lock);
 	if (!forgotten)
@@ -983,7 +981,7 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 
 	if (!ep)
 		return t3_cm_accept_again(dev, cm_id, param->qpn);
-	if (!t3_ep_claim_call(ep)) {
+	if (!t3_ep_reserve_call(ep)) {
 		ret = t3_cm_accept_again(dev, cm_id, param->qpn);
 		t3_ep_put(ep);
 		return ret;
@@ -1012,7 +1010,7 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	ep->call.ird = param->ird;
 	ep->call.qp = qp;
 	ep->call.cm_id = cm_id;
-	ep->iw_qp = qp;
+	ep->iw_cm_qp = qp;
 	cm_id->add_ref(cm_id);
 	t3_ep_request(ep, T3_REQ_CALL, T3_RUN_NOW);
 	T3_RACE_POINT(t3_accept_posted);
@@ -1039,8 +1037,8 @@ int t3_cm_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len)
 
 	if (!ep)
 		return -ECONNRESET;
-	if (!t3_ep_claim_call(ep)) {
-		WRITE_ONCE(ep->disowned, true);
+	if (!t3_ep_reserve_call(ep)) {
+		WRITE_ONCE(ep->no_upcalls, true);
 		t3_ep_request(ep, T3_REQ_ABORT, T3_RUN_QUEUED);
 		t3_ep_put(ep);
 		return 0;
@@ -1152,7 +1150,7 @@ const struct t3_conn_ops t3_conn_ops = {
 	.put		= t3_ep_put,
 	.disconnect	= t3_ep_disconnect,
 	.terminate	= t3_ep_terminate,
-	.linger		= t3_ep_linger,
+	.limit_close	= t3_ep_limit_close,
 };
 
 void t3_cm_stop(struct t3_dev *dev)

@@ -72,7 +72,7 @@
  * A QP that is destroyed gives its peer as long to close, from the begin of the close: some
  * retransmissions of the last messages of this side fit in. A process that exits waits, too.
  */
-#define T3_EP_LINGER		(10UL * HZ)
+#define T3_CLOSE_TIMEOUT	(10UL * HZ)
 
 /* Messages that a request with T3_RUN_NOW handles; the work item handles the others. */
 #define T3_EP_CALLER_MESSAGES		16
@@ -123,8 +123,8 @@ enum t3_ep_request {
 	T3_REQ_TERMINATE,		/* ->term is set */
 	T3_REQ_DISCONNECT,
 	T3_REQ_ABORT,
-	T3_REQ_ORPHAN,			/* the listener was destroyed */
-	T3_REQ_LINGER,			/* the QP is being destroyed */
+	T3_REQ_UNLISTEN,		/* the listener was destroyed */
+	T3_REQ_LIMIT_CLOSE,		/* the QP is being destroyed */
 	T3_REQ_ARP_FAILED,
 	T3_REQ_ADDR_REMOVED,		/* the local address, or the interface, may be gone */
 	T3_REQ_TIMER,
@@ -146,7 +146,7 @@ enum t3_ep_run {
 struct t3_ep_call {
 	enum ep_event event;		/* EP_EV_CONNECT, _ACCEPT or _REJECT */
 	struct iw_cm_id *cm_id;		/* with a reference; NULL for a reject */
-	struct t3_qp *qp;		/* with a reference; NULL unless for an accept */
+	struct t3_qp *qp;		/* of the first accept, with a reference; or NULL */
 	u16 ord;			/* of an accept */
 	u16 ird;
 };
@@ -188,10 +188,10 @@ struct t3_ep {
 	unsigned long deadline;		/* jiffies; runner */
 	unsigned long timer_start;	/* jiffies; runner */
 	bool timer_armed;
-	bool lingering;			/* the QP is being destroyed; runner */
+	bool close_limited;		/* the QP is being destroyed; runner */
 	bool polled;			/* for the reply to an abort, after its timeout; same */
-	bool admitted;			/* counted in num_eps; before t3_ep_publish() */
-	bool disowned;			/* no more events: see t3_cm_reject(); written once */
+	bool counted;			/* counted in num_eps; before t3_ep_publish() */
+	bool no_upcalls;		/* see t3_cm_reject(); written once */
 
 	/* From here on: runner, unless noted. */
 	enum ep_state state;		/* written by t3_ep_fsm_apply() only */
@@ -214,7 +214,7 @@ struct t3_ep {
 	struct net *net;		/* of the consumer's id, whose end it may outlive */
 	bool net_may_have_ended;	/* a retry, whose consumer may be gone */
 	struct t3_qp *qp;		/* until t3_qp_disconnected() */
-	struct t3_qp *iw_qp;		/* accepted: iw_cm has a reference on it; cm->lock */
+	struct t3_qp *iw_cm_qp;		/* of the last accept, see t3_cm_accept_again(); cm->lock */
 
 	spinlock_t id_lock;		/* id_kind and tid against the ACT_ESTABLISH handler */
 	enum t3_ep_id_kind id_kind __guarded_by(&id_lock);
@@ -367,8 +367,8 @@ static inline bool t3_cm_has_tables(const struct t3_cm_dev *cm)
 /* ep.c */
 extern struct workqueue_struct *t3_cm_wq;
 struct t3_ep *t3_ep_alloc(struct t3_dev *dev);
-int t3_ep_admit(struct t3_ep *ep);
-void t3_ep_dismiss(struct t3_ep *ep);
+int t3_ep_count(struct t3_ep *ep);
+void t3_ep_discard(struct t3_ep *ep);
 int t3_ep_publish(struct t3_ep *ep);
 struct t3_ep *t3_ep_find(struct t3_dev *dev, u32 id);
 bool t3_ep_tryget(struct t3_ep *ep);
@@ -378,8 +378,8 @@ void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb, enum t3_ep_run run,
 void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
 		      bool (*match)(const struct t3_ep *ep, const void *arg), const void *arg);
 void t3_ep_terminate(struct t3_ep *ep, struct t3_term term);
-void t3_ep_linger(struct t3_ep *ep);
-bool t3_ep_claim_call(struct t3_ep *ep);
+void t3_ep_limit_close(struct t3_ep *ep);
+bool t3_ep_reserve_call(struct t3_ep *ep);
 int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status);
 
 /* tids.c */

@@ -267,9 +267,8 @@ static int t3_send_stream_piece(struct t3_ep *ep, const u8 *data, unsigned int l
 	return 0;
 }
 
-/**
- * t3_send_stream - send the next part of the MPA frame in tx_frame
- * @ep: endpoint
+/*
+ * Send the next part of the MPA frame in tx_frame.
  * @until: number of bytes of the frame to have sent afterwards
  *
  * Return: 0 or -errno.
@@ -736,9 +735,8 @@ static const struct t3_cpl_message t3_cpl_messages[CXGB3_NUM_CPL_CMDS] = {
 	[T3_CPL_ABORT_RPL_RSS]	= QUEUED(abort_rss, t3_cpl_on_abort_rpl),
 };
 
-/**
- * t3_cpl_handle - handle a message in the runner
- * @ep: endpoint
+/*
+ * Handle a message in the runner.
  * @skb: message, of which t3_cpl_receive() has checked the length; the caller frees it
  */
 void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)

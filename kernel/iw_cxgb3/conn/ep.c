@@ -55,9 +55,8 @@ void t3_ep_put(struct t3_ep *ep)
 	kref_put(&ep->ref, t3_ep_free);
 }
 
-/**
- * t3_ep_find - look up an endpoint by id
- * @dev: device
+/*
+ * Look up an endpoint by id.
  * @id: t3_ep.id
  *
  * Any context. Return: the endpoint with a reference, or NULL if it has closed.
@@ -99,9 +98,8 @@ static void t3_ep_queue_work(struct t3_ep *ep)
 		t3_ep_put(ep);
 }
 
-/**
- * t3_ep_request_if - make a request of each endpoint that matches
- * @dev: device
+/*
+ * Make a request of each endpoint that matches.
  * @req: request
  * @match: predicate, called with a reference on @ep
  * @arg: argument of @match
@@ -134,20 +132,18 @@ void t3_ep_terminate(struct t3_ep *ep, struct t3_term term)
 	t3_ep_request(ep, T3_REQ_TERMINATE, T3_RUN_QUEUED);
 }
 
-void t3_ep_linger(struct t3_ep *ep)
+void t3_ep_limit_close(struct t3_ep *ep)
 {
-	t3_ep_request(ep, T3_REQ_LINGER, T3_RUN_QUEUED);
+	t3_ep_request(ep, T3_REQ_LIMIT_CLOSE, T3_RUN_QUEUED);
 }
 
-/**
- * t3_ep_claim_call - claim the one call of an endpoint
- * @ep: endpoint
- *
+/*
+ * Reserve the one call of an endpoint.
  * The caller fills in @ep->call and makes T3_REQ_CALL of it, or ends the endpoint.
  *
  * Return: false if the endpoint has had its call.
  */
-bool t3_ep_claim_call(struct t3_ep *ep)
+bool t3_ep_reserve_call(struct t3_ep *ep)
 {
 	bool called;
 
@@ -182,7 +178,7 @@ static unsigned long t3_ep_timeout(const struct t3_ep *ep)
 		/* Only the card's reply is pending. Without one the device has failed. */
 		return max(t3_cm_timeout(), t3_card_timeout());
 	default:
-		return ep->lingering ? min(t3_cm_timeout(), T3_EP_LINGER) : t3_cm_timeout();
+		return ep->close_limited ? min(t3_cm_timeout(), T3_CLOSE_TIMEOUT) : t3_cm_timeout();
 	}
 }
 
@@ -208,11 +204,11 @@ static void t3_ep_set_timer(struct t3_ep *ep, unsigned long timeout)
  * From now on the states of a close have a short timeout, which has begun with the state: a process
  * that is killed destroys its QPs one by one, and waits once for all of them.
  */
-static void t3_ep_handle_linger(struct t3_ep *ep)
+static void t3_ep_handle_limit_close(struct t3_ep *ep)
 {
 	unsigned long deadline;
 
-	ep->lingering = true;
+	ep->close_limited = true;
 	deadline = ep->timer_start + t3_ep_timeout(ep);
 	if (ep->timer_armed && time_before(deadline, ep->deadline))
 		t3_ep_set_deadline(ep, deadline);
@@ -324,13 +320,12 @@ static void t3_ep_run_actions(struct t3_ep *ep, unsigned int actions, enum ep_ev
 		t3_ep_put(ep);
 }
 
-/**
- * t3_ep_fsm_apply - apply an event: change the state and run the actions
- * @ep: endpoint
+/*
+ * Apply an event: change the state and run the actions.
  * @event: the event
  * @status: 0 or -errno, for the consumer if the event ends the connection
  *
- * Ordered context only. Return: 0, or -EINVAL if the table refuses the event.
+ * In the runner. Return: 0, or -EINVAL if the table refuses the event.
  */
 int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status)
 {
@@ -393,14 +388,14 @@ static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req)
 	case T3_REQ_CALL:
 		t3_cm_run_call(ep);
 		return;
-	case T3_REQ_ORPHAN:
+	case T3_REQ_UNLISTEN:
 		/* After the connect request the endpoint does not depend on its listener. */
 		if (ep->state == EP_IDLE || ep->state == EP_SYN_RCVD ||
 		    ep->state == EP_MPA_REQ_WAIT)
 			t3_ep_end_by_request(ep, EP_EV_ABORT, 0);
 		return;
-	case T3_REQ_LINGER:
-		t3_ep_handle_linger(ep);
+	case T3_REQ_LIMIT_CLOSE:
+		t3_ep_handle_limit_close(ep);
 		return;
 	case T3_REQ_ADDR_REMOVED:
 		t3_ep_handle_addr_removed(ep);
@@ -567,10 +562,8 @@ static void t3_ep_work(struct work_struct *work)
 	t3_ep_put(ep);
 }
 
-/**
- * t3_ep_alloc - allocate an endpoint
- * @dev: device
- *
+/*
+ * Allocate an endpoint.
  * Also allocates its spare buffers. Sleeps unless in softirq. The memory is charged to
  * the cgroup of a process that connects. That of a connection request is charged to none.
  *
@@ -609,15 +602,15 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 }
 
 /**
- * t3_ep_admit - make the end of the device wait for an endpoint
+ * t3_ep_count - make the end of the device wait for an endpoint
  * @ep: endpoint from t3_ep_alloc()
  *
- * From now on the endpoint may take a route and an id. t3_ep_publish() or t3_ep_dismiss()
+ * From now on the endpoint may take a route and an id. t3_ep_publish() or t3_ep_discard()
  * follows.
  *
  * Return: 0, or -ENODEV if the device accepts no new endpoints.
  */
-int t3_ep_admit(struct t3_ep *ep)
+int t3_ep_count(struct t3_ep *ep)
 {
 	struct t3_cm_dev *cm = ep->cm;
 
@@ -628,23 +621,23 @@ int t3_ep_admit(struct t3_ep *ep)
 	 */
 	atomic_inc(&cm->num_eps);
 	smp_mb__after_atomic();	/* pairs with the one in t3_cm_refuse_new() */
-	ep->admitted = !context_unsafe(READ_ONCE(cm->stopped));
-	if (ep->admitted)
+	ep->counted = !context_unsafe(READ_ONCE(cm->stopped));
+	if (ep->counted)
 		return 0;
 	t3_ep_uncount(cm);
 	return -ENODEV;
 }
 
 /**
- * t3_ep_dismiss - undo t3_ep_admit() for an endpoint that is not published
+ * t3_ep_discard - undo t3_ep_count() for an endpoint that is not published
  * @ep: endpoint; releases its route, its id and its port
  */
-void t3_ep_dismiss(struct t3_ep *ep)
+void t3_ep_discard(struct t3_ep *ep)
 {
 	t3_route_release(ep);
 	t3_ep_return_id(ep);
 	t3_ep_release_port(ep);
-	ep->admitted = false;
+	ep->counted = false;
 	t3_ep_uncount(ep->cm);
 }
 
@@ -655,7 +648,7 @@ void t3_ep_dismiss(struct t3_ep *ep)
  * Sleeps unless in softirq. Takes the reference of the runner, which drops it in
  * EP_CLOSED. Events of the device (EP_EV_SHUT_DOWN, EP_EV_DEVICE_DOWN) can end the endpoint at
  * once; the caller keeps the reference from t3_ep_alloc(), and drops it with t3_ep_put() also
- * after an error. An error dismisses the endpoint.
+ * after an error. An error discards the endpoint.
  *
  * Return: 0; -ENODEV if the device accepts no new endpoints, or -ENOMEM.
  */
@@ -664,7 +657,7 @@ int t3_ep_publish(struct t3_ep *ep)
 	struct t3_cm_dev *cm = ep->cm;
 	int ret;
 
-	ret = ep->admitted ? 0 : t3_ep_admit(ep);
+	ret = ep->counted ? 0 : t3_ep_count(ep);
 	if (ret)
 		return ret;
 	t3_ep_get(ep);
@@ -672,7 +665,7 @@ int t3_ep_publish(struct t3_ep *ep)
 	ret = xa_alloc_cyclic_bh(&cm->eps, &ep->id, ep, xa_limit_31b, &cm->next_ep_id, gfp_any());
 	if (ret < 0) {
 		t3_ep_put(ep);
-		t3_ep_dismiss(ep);
+		t3_ep_discard(ep);
 		return ret;
 	}
 	/* t3_cm_end_all() may have walked the table before the endpoint was in it. */

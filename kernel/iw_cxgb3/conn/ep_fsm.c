@@ -25,7 +25,7 @@
  *    ESTABLISHED with an error, and CLOSE.
  *  - rev1_due, active, in EP_LAST_ACK: EP_ACT_REPORT_END has reported nothing. That of EP_CLOSED
  *    connects again in revision 1 of MPA, or reports the end.
- *  - disowned, from a reject after an accept on: iw_cm takes no events, so the actions report none.
+ *  - no_upcalls, after an accept and a reject: iw_cm takes no events, so the actions report none.
  */
 #include "ep_fsm.h"
 

@@ -83,21 +83,21 @@ static bool t3_listener_has_space(struct t3_listener *l)
 /* Count a child. Return: false if the listener stops or has too many half-open ones. */
 static bool t3_listener_add_child(struct t3_listener *l, struct t3_ep *ep)
 {
-	bool admit;
+	bool added;
 
 	spin_lock_bh(&l->lock);
-	admit = l->listening && l->half_open < l->max_half_open;
-	if (admit) {
+	added = l->listening && l->half_open < l->max_half_open;
+	if (added) {
 		l->half_open++;
 		/* l->quota is valid while l->listening, which l->lock protects. */
 		ep->quota = t3_quota_share(&l->dev->quotas, l->quota);
 	}
 	spin_unlock_bh(&l->lock);
-	if (admit) {
+	if (added) {
 		kref_get(&l->ref);
 		ep->listener = l;
 	}
-	return admit;
+	return added;
 }
 
 /*
@@ -277,7 +277,7 @@ static void t3_listener_shut_down(struct t3_listener *l)
 	t3_quota_put(&l->dev->quotas, l->quota);
 	T3_RACE_POINT(t3_unlisten_closed);
 	/* Children without a delivered connect request have no consumer any more. */
-	t3_ep_request_if(l->dev, T3_REQ_ORPHAN, t3_listener_match_child, l);
+	t3_ep_request_if(l->dev, T3_REQ_UNLISTEN, t3_listener_match_child, l);
 	wait_event(l->wait, t3_listener_idle(l));
 
 	t3_listener_remove(l);
@@ -293,8 +293,8 @@ static void t3_listener_shut_down(struct t3_listener *l)
  * @cm_id: listener's id; receives connect requests until t3_cm_destroy_listen()
  * @backlog: limit of half-open connections, to which T3_HALF_OPEN_SLACK is added
  *
- * Waits for the card, because a listener has no event that could report its answer. No ordered
- * context calls this. Return: 0; -EADDRINUSE, also if the host's TCP has the port, or another
+ * Waits for the card, because a listener has no event that could report its answer. No runner
+ * calls this. Return: 0; -EADDRINUSE, also if the host's TCP has the port, or another
  * network namespace the address; -EADDRNOTAVAIL,
  * -EACCES; -EAFNOSUPPORT for an IPv6 address that cannot mean IPv4 (a specific one, or the
  * wildcard with afonly); -ENOMEM (memory, or no free listener id), -ENODEV, -EIO.

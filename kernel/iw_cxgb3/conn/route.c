@@ -128,9 +128,8 @@ static struct net_device *t3_route_walk(struct t3_dev *dev, const struct net *ne
 	return found;
 }
 
-/**
- * t3_route_local_dev - find the interface with a local address
- * @dev: device
+/*
+ * Find the interface with a local address.
  * @net: the network namespace that the interface must be in, which does not end during the call;
  *	NULL: any
  * @addr: the address
@@ -181,9 +180,8 @@ static bool t3_route_conflicts_on(struct net_device *port, const struct net *net
 	return false;
 }
 
-/**
- * t3_route_conflicts - whether the address of an id belongs to another network namespace, too
- * @dev: device
+/*
+ * Whether the address of an id belongs to another network namespace, too.
  * @cm_id: the id
  * @addr: the address; 0: any
  *
@@ -391,10 +389,8 @@ unsigned int t3_route_l2t_index(struct t3_ep *ep)
 	return index;
 }
 
-/**
- * t3_route_purge - free messages that wait for the next hop's address
- * @ep: endpoint
- *
+/*
+ * Free messages that wait for the next hop's address.
  * Return: true if the L2T entry has the address.
  */
 bool t3_route_purge(struct t3_ep *ep)
@@ -415,10 +411,8 @@ bool t3_route_purge(struct t3_ep *ep)
 	return reachable;
 }
 
-/**
- * t3_route_take_back - the same for a connection whose only message may be waiting
- * @ep: endpoint
- *
+/*
+ * The same for a connection whose only message may be waiting.
  * Return: true if it waited, so that the card has not got it.
  */
 bool t3_route_take_back(struct t3_ep *ep)
@@ -433,10 +427,8 @@ bool t3_route_take_back(struct t3_ep *ep)
 	return waited;
 }
 
-/**
- * t3_route_release - release route and L2T entry
- * @ep: endpoint
- *
+/*
+ * Release route and L2T entry.
  * Must precede the release of the TID: messages in the ARP queue would otherwise be sent
  * for the next connection with this TID.
  */
@@ -464,9 +456,8 @@ void t3_route_release(struct t3_ep *ep)
 	WRITE_ONCE(ep->ndev, NULL);
 }
 
-/**
- * t3_route_send - send a message that needs the next hop's address
- * @ep: endpoint
+/*
+ * Send a message that needs the next hop's address.
  * @skb: message; always consumed
  * @failed: called, possibly much later, if the address cannot be resolved
  *

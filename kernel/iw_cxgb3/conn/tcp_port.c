@@ -170,9 +170,8 @@ static bool t3_tcp_port_may_be_any(struct net *net, __be16 port)
 	return be16_to_cpu(port) >= low && be16_to_cpu(port) <= high;
 }
 
-/**
- * t3_tcp_port_connect - hold the local port of a connect
- * @dev: device
+/*
+ * Hold the local port of a connect.
  * @cm_id: its id
  * @local: its local address; if the connect gets another port, that is stored here
  *
@@ -300,9 +299,8 @@ static int t3_tcp_place_hold(struct t3_tcp_place *place, struct sockaddr_in *loc
 	return 0;
 }
 
-/**
- * t3_tcp_port_listen - hold the port of a listener
- * @dev: device
+/*
+ * Hold the port of a listener.
  * @cm_id: its id
  * @local: its address
  * @places: an empty list; for t3_tcp_port_unlisten(), after an error, too

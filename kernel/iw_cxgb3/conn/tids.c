@@ -53,12 +53,7 @@ static void t3_ep_uncharge_open(struct t3_ep *ep)
 	t3_quota_uncharge(ep->quota, T3_QUOTA_TID, 1);
 }
 
-/**
- * t3_ep_take_atid - get an id for an active open
- * @ep: endpoint
- *
- * Return: 0, -ENOMEM if none is free, -ENODEV
- */
+/* Get an id for an active open. Return: 0, -ENOMEM if none is free, -ENODEV */
 int t3_ep_take_atid(struct t3_ep *ep)
 {
 	int atid, err;
@@ -101,9 +96,8 @@ static bool t3_tid_in_table(struct t3_dev *dev, u32 tid)
 	return false;
 }
 
-/**
- * t3_release_tid - free a TID that was not entered
- * @dev: device
+/*
+ * Free a TID that was not entered.
  * @tid: the id, from a message of the card
  *
  * Any context. A softirq may not send, see t3_dev_may_send(), so a work item does. cxgb3 has such a
@@ -123,9 +117,8 @@ void t3_release_tid(struct t3_dev *dev, u32 tid)
 	t3_dev_leave(dev);
 }
 
-/**
- * t3_tids_open - prepare the release of TIDs
- * @cm: connection manager of a device
+/*
+ * Prepare the release of TIDs.
  * @release: the function of release_work, which sends the TIDs in released_tids to the card
  *
  * Return: 0 or -ENOMEM
@@ -145,9 +138,8 @@ void t3_tids_close(struct t3_cm_dev *cm)
 	bitmap_free(cm->released_tids);
 }
 
-/**
- * t3_ep_take_tid - enter the id of a connection that the card has opened
- * @ep: endpoint
+/*
+ * Enter the id of a connection that the card has opened.
  * @tid: its id, from a message of the card
  *
  * Return: 0, -ENODEV, -ENOMEM if the listening user is at the limit, or -EPROTO if the id is
@@ -173,9 +165,8 @@ int t3_ep_take_tid(struct t3_ep *ep, u32 tid)
 	return 0;
 }
 
-/**
- * t3_ep_exchange_atid - an active open became a connection
- * @ep: endpoint
+/*
+ * An active open became a connection.
  * @tid: the connection's id
  *
  * Softirq. Does nothing if the endpoint has returned its id meanwhile.
@@ -242,12 +233,7 @@ void t3_ep_return_id(struct t3_ep *ep)
  * the tables that these work on.
  */
 
-/**
- * t3_listener_take_stid - get an id for a listener
- * @l: listener
- *
- * Return: 0, -ENOMEM if none is free, -ENODEV
- */
+/* Get an id for a listener. Return: 0, -ENOMEM if none is free, -ENODEV */
 int t3_listener_take_stid(struct t3_listener *l)
 {
 	union listen_entry *entry;
@@ -280,10 +266,8 @@ int t3_listener_take_stid(struct t3_listener *l)
 	return 0;
 }
 
-/**
- * t3_listener_return_stid - remove a listener from the tables
- * @l: listener
- *
+/*
+ * Remove a listener from the tables.
  * Before the last reference is dropped, and after the card has closed the listener.
  */
 void t3_listener_return_stid(struct t3_listener *l)

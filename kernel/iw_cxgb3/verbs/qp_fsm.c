@@ -38,7 +38,7 @@ static const struct t3_transition t3_qp_table[T3_QPS_NUM][T3_QPEV_NUM] = {
 	},
 	/*
 	 * Destroy lets a close in progress complete, so that data which the peer
-	 * has not acknowledged yet is not lost. T3_EP_LINGER limits it: destroy waits.
+	 * has not acknowledged yet is not lost. T3_CLOSE_TIMEOUT limits it: destroy waits.
 	 */
 	[T3_QPS_CLOSING] = {
 		[T3_QPEV_PEER_CLOSE]	= STAY(T3_QPS_CLOSING),
@@ -49,7 +49,7 @@ static const struct t3_transition t3_qp_table[T3_QPS_NUM][T3_QPEV_NUM] = {
 		[T3_QPEV_TERM_RCVD]	= STAY(T3_QPS_CLOSING),
 		[T3_QPEV_USER_CLOSE]	= STAY(T3_QPS_CLOSING),
 		[T3_QPEV_USER_ERROR]	= TO(T3_QPS_ERROR, END_IN_ERROR | T3_QPA_ABORT),
-		[T3_QPEV_DESTROY]	= TO(T3_QPS_CLOSING, T3_QPA_LINGER),
+		[T3_QPEV_DESTROY]	= TO(T3_QPS_CLOSING, T3_QPA_LIMIT_CLOSE),
 	},
 	/* Left only when the connection ends. */
 	[T3_QPS_TERMINATE] = {
@@ -62,7 +62,7 @@ static const struct t3_transition t3_qp_table[T3_QPS_NUM][T3_QPEV_NUM] = {
 		[T3_QPEV_USER_TERM]	= STAY(T3_QPS_TERMINATE),
 		[T3_QPEV_USER_CLOSE]	= STAY(T3_QPS_TERMINATE),
 		[T3_QPEV_USER_ERROR]	= TO(T3_QPS_ERROR, END_IN_ERROR | T3_QPA_ABORT),
-		[T3_QPEV_DESTROY]	= TO(T3_QPS_TERMINATE, T3_QPA_LINGER),
+		[T3_QPEV_DESTROY]	= TO(T3_QPS_TERMINATE, T3_QPA_LIMIT_CLOSE),
 	},
 	/*
 	 * Late events of a dropped connection are legal. So is a close: rdma_disconnect() starts

@@ -52,7 +52,7 @@ enum t3_qp_action {
 	T3_QPA_DISCONNECT	= 1 << 5, /* close with FIN */
 	T3_QPA_ABORT		= 1 << 6, /* close with RST */
 	T3_QPA_ABORT_CONNECT	= 1 << 7, /* the same for a connect that is pending */
-	T3_QPA_LINGER		= 1 << 8, /* abort soon, unless the peer closes before */
+	T3_QPA_LIMIT_CLOSE	= 1 << 8, /* abort soon, unless the peer closes before */
 };
 
 const struct t3_transition *t3_qp_fsm(enum t3_qp_state state, enum t3_qp_event ev);

@@ -243,7 +243,7 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 		ep = qp->ep;
 		qp->ep = NULL;
 	} else if (qp->ep &&
-		   to->actions & (T3_QPA_TERMINATE | T3_QPA_DISCONNECT | T3_QPA_LINGER)) {
+		   to->actions & (T3_QPA_TERMINATE | T3_QPA_DISCONNECT | T3_QPA_LIMIT_CLOSE)) {
 		ep = qp->ep;
 		t3_conn_ops.get(ep);
 	}
@@ -261,8 +261,8 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 		t3_conn_ops.terminate(ep, term);
 	if (to->actions & (T3_QPA_DISCONNECT | T3_QPA_ABORT))
 		t3_conn_ops.disconnect(ep, to->actions & T3_QPA_ABORT, t3_qp_event_may_sleep(ev));
-	if (to->actions & T3_QPA_LINGER)
-		t3_conn_ops.linger(ep);
+	if (to->actions & T3_QPA_LIMIT_CLOSE)
+		t3_conn_ops.limit_close(ep);
 	t3_conn_ops.put(ep);
 	return 0;
 }

@@ -170,7 +170,7 @@ struct t3_qp_side {
  * t3_qp_connect() until the last message of the card about it, because the card
  * may fetch from the ring until then; those of the iWARP CM core; one per event
  * in progress. Destroy moves the QP to ERROR (a connection that is being closed
- * has T3_EP_LINGER to end), removes it from the table and waits until all
+ * has T3_CLOSE_TIMEOUT to end), removes it from the table and waits until all
  * references are dropped. A lookup takes its reference under the
  * table's lock, except for t3_iw_get_qp(), which describes why.
  *

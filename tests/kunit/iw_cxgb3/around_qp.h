@@ -79,7 +79,7 @@ static const struct t3_transition *fsm_lookup(enum t3_qp_state from, enum t3_qp_
 enum { PBL_ADDR = 0x8000 };
 
 static struct {
-	unsigned int sent, aborts, connect_aborts, closes, lingers, terminates, rung, handlers;
+	unsigned int sent, aborts, connect_aborts, closes, limited_closes, terminates, rung, handlers;
 	struct t3_term term;		/* of the last TERMINATE */
 	unsigned int disconnected_now;	/* of aborts and closes, those in the caller's context */
 	int send_error, respond_error;
@@ -310,9 +310,9 @@ static void terminate(struct t3_ep *ep, struct t3_term term)
 	card.term = term;
 }
 
-static void linger(struct t3_ep *ep)
+static void limit_close(struct t3_ep *ep)
 {
-	card.lingers++;
+	card.limited_closes++;
 }
 
 const struct t3_conn_ops t3_conn_ops = {
@@ -321,7 +321,7 @@ const struct t3_conn_ops t3_conn_ops = {
 	.put		= put_ep,
 	.disconnect	= disconnect,
 	.terminate	= terminate,
-	.linger		= linger,
+	.limit_close	= limit_close,
 };
 
 void t3_pd_put_user(struct t3_pd *pd)

@@ -537,7 +537,7 @@ static void error_in_softirq(struct kunit *test, struct t3_ep *ep)
 	flush_work(&ep->work);
 }
 
-static void ordered_context_sends_the_terminate(struct kunit *test)
+static void runner_sends_the_terminate(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_FPDU);
 	u8 expected[T3_TERMINATE_WR_BYTES];
@@ -692,7 +692,7 @@ static struct kunit_case cpl_cases[] = {
 	KUNIT_CASE(abort_reply_has_two_copies),
 	KUNIT_CASE(abort_failed_reply_closes),
 	KUNIT_CASE(reply_to_a_syn_needs_no_memory),
-	KUNIT_CASE(ordered_context_sends_the_terminate),
+	KUNIT_CASE(runner_sends_the_terminate),
 	KUNIT_CASE(terminate_does_not_follow_the_fin),
 	KUNIT_CASE(terminate_with_its_spare_needs_no_memory),
 	KUNIT_CASE(terminate_that_is_not_sent_aborts),

@@ -32,7 +32,7 @@ static struct {
 
 /* --- fakes of the other files --------------------------------------------- */
 
-static void in_the_ordered_context(void)
+static void in_the_runner(void)
 {
 	if (atomic_inc_return(&seen.inside) > 1)
 		seen.overlap = true;
@@ -72,7 +72,7 @@ void t3_cpl_handle(struct t3_ep *ep, struct sk_buff *skb)
 		complete(&message_held);
 		wait_for_completion_timeout(&message_released, 20 * HZ);
 	}
-	in_the_ordered_context();
+	in_the_runner();
 	seen.messages++;
 	if (event_in_message && event_in_message == seen.messages)
 		t3_ep_fsm_apply(ep, EP_EV_ABORT_RPL, 0);
@@ -90,13 +90,13 @@ void t3_cm_run_call(struct t3_ep *ep)
 		t3_ep_disconnect(ep, false, true);
 	}
 	atomic_dec(&seen.inside);
-	in_the_ordered_context();
+	in_the_runner();
 	seen.calls++;
 }
 
 void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 {
-	in_the_ordered_context();
+	in_the_runner();
 	seen.reported_end++;
 	seen.last_event = event;
 }
@@ -133,13 +133,13 @@ void t3_dev_fatal(struct t3_dev *fatal, const char *what)
 
 void t3_send_close_con_req(struct t3_ep *ep)
 {
-	in_the_ordered_context();
+	in_the_runner();
 	seen.sent_close++;
 }
 
 void t3_send_abort_req(struct t3_ep *ep)
 {
-	in_the_ordered_context();
+	in_the_runner();
 	seen.sent_abort++;
 }
 
@@ -170,7 +170,7 @@ static void ep_point(const char *name)
 		return;
 	shut_down_at = NULL;
 	WRITE_ONCE(dev->cm->stopped, true);
-	smp_mb();	/* pairs with those in t3_ep_admit() and t3_ep_publish() */
+	smp_mb();	/* pairs with those in t3_ep_count() and t3_ep_publish() */
 	t3_ep_request_if(dev, T3_REQ_SHUT_DOWN, match_any, NULL);
 }
 
@@ -351,23 +351,23 @@ static void destroyed_qp_shortens_the_close(struct kunit *test)
 	struct t3_ep *ep = new_ep(test, *(const enum ep_state *)test->param_value);
 	unsigned long earlier;
 
-	KUNIT_ASSERT_TRUE(test, time_after(ep->deadline, jiffies + 2 * T3_EP_LINGER));
-	t3_ep_linger(ep);
+	KUNIT_ASSERT_TRUE(test, time_after(ep->deadline, jiffies + 2 * T3_CLOSE_TIMEOUT));
+	t3_ep_limit_close(ep);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, *(const enum ep_state *)test->param_value);
 	KUNIT_EXPECT_TRUE(test, ep->timer_armed);
-	KUNIT_EXPECT_FALSE(test, time_after(ep->deadline, jiffies + T3_EP_LINGER));
+	KUNIT_EXPECT_FALSE(test, time_after(ep->deadline, jiffies + T3_CLOSE_TIMEOUT));
 
 	/* A second request does not extend it. */
 	earlier = jiffies + HZ;
 	t3_ep_set_timer(ep, HZ);
-	t3_ep_linger(ep);
+	t3_ep_limit_close(ep);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_FALSE(test, time_after(ep->deadline, earlier + 1));
 
 	/* Nor does the next state of the close. */
 	t3_ep_fsm_apply(ep, ep->state == EP_CLOSING ? EP_EV_CLOSE_RPL : EP_EV_PEER_CLOSE, 0);
-	KUNIT_EXPECT_FALSE(test, time_after(ep->deadline, jiffies + T3_EP_LINGER));
+	KUNIT_EXPECT_FALSE(test, time_after(ep->deadline, jiffies + T3_CLOSE_TIMEOUT));
 	end(test, ep);
 }
 
@@ -380,13 +380,13 @@ static void destroyed_qps_wait_once_for_all(struct kunit *test)
 	struct t3_ep *ep = new_ep(test, *(const enum ep_state *)test->param_value);
 	struct t3_ep *later = new_ep(test, ep->state);
 
-	ep->timer_start -= T3_EP_LINGER / 2;
-	later->timer_start -= T3_EP_LINGER;
-	t3_ep_linger(ep);
-	t3_ep_linger(later);
+	ep->timer_start -= T3_CLOSE_TIMEOUT / 2;
+	later->timer_start -= T3_CLOSE_TIMEOUT;
+	t3_ep_limit_close(ep);
+	t3_ep_limit_close(later);
 	flush_work(&ep->work);
 	flush_work(&later->work);
-	KUNIT_EXPECT_FALSE(test, time_after(ep->deadline, jiffies + T3_EP_LINGER / 2));
+	KUNIT_EXPECT_FALSE(test, time_after(ep->deadline, jiffies + T3_CLOSE_TIMEOUT / 2));
 	KUNIT_EXPECT_NE(test, ep->state, EP_ABORTING);
 	flush_delayed_work(&later->timer);
 	flush_work(&later->work);
@@ -405,7 +405,7 @@ static void destroyed_qp_does_not_shorten_an_abort(struct kunit *test)
 
 	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
 	deadline = ep->deadline;
-	t3_ep_linger(ep);
+	t3_ep_limit_close(ep);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->deadline, deadline);
 	end(test, ep);
@@ -428,12 +428,12 @@ static void one_call_in_a_life(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
 
-	KUNIT_EXPECT_TRUE(test, t3_ep_claim_call(ep));
-	KUNIT_EXPECT_FALSE(test, t3_ep_claim_call(ep));
+	KUNIT_EXPECT_TRUE(test, t3_ep_reserve_call(ep));
+	KUNIT_EXPECT_FALSE(test, t3_ep_reserve_call(ep));
 	t3_ep_request(ep, T3_REQ_CALL, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.calls, 1);
-	KUNIT_EXPECT_FALSE(test, t3_ep_claim_call(ep));
+	KUNIT_EXPECT_FALSE(test, t3_ep_reserve_call(ep));
 	end(test, ep);
 }
 
@@ -451,20 +451,20 @@ static void closed_endpoint_runs_its_call(struct kunit *test)
 }
 
 /* It has a route and an id before it is in the table, so the end of the device waits for it. */
-static void admitted_endpoint_is_counted(struct kunit *test)
+static void counted_endpoint_holds_up_the_end(struct kunit *test)
 {
 	struct t3_ep *ep = t3_ep_alloc(dev);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
-	KUNIT_ASSERT_EQ(test, t3_ep_admit(ep), 0);
+	KUNIT_ASSERT_EQ(test, t3_ep_count(ep), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 1);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->cm->eps));
-	t3_ep_dismiss(ep);
+	t3_ep_discard(ep);
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
 	KUNIT_EXPECT_EQ(test, seen.released, 1);
 	KUNIT_EXPECT_EQ(test, seen.ids_returned, 1);
 
-	KUNIT_ASSERT_EQ(test, t3_ep_admit(ep), 0);
+	KUNIT_ASSERT_EQ(test, t3_ep_count(ep), 0);
 	KUNIT_ASSERT_EQ(test, t3_ep_publish(ep), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 1);
 	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
@@ -473,7 +473,7 @@ static void admitted_endpoint_is_counted(struct kunit *test)
 	dev->cm->stopped = true;
 	ep = t3_ep_alloc(dev);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ep));
-	KUNIT_EXPECT_EQ(test, t3_ep_admit(ep), -ENODEV);
+	KUNIT_EXPECT_EQ(test, t3_ep_count(ep), -ENODEV);
 	KUNIT_EXPECT_EQ(test, atomic_read(&dev->cm->num_eps), 0);
 	t3_ep_put(ep);
 	dev->cm->stopped = false;
@@ -526,8 +526,8 @@ static void push(struct work_struct *work)
 	t3_ep_put(p->ep);
 }
 
-/* Many senders, one context: each message is handled once, and one after another. */
-static void context_is_ordered(struct kunit *test)
+/* Many senders, one runner at a time: each message is handled once, and one after another. */
+static void messages_are_handled_in_order(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_FPDU);
 	struct pusher *pushers;
@@ -561,7 +561,7 @@ static struct sk_buff *new_message(struct kunit *test)
 }
 
 /* The work item is the runner, until message_released. */
-static void hold_context(struct kunit *test, struct t3_ep *ep)
+static void hold_runner(struct kunit *test, struct t3_ep *ep)
 {
 	hold_messages = true;
 	t3_ep_receive(ep, new_message(test), T3_RUN_QUEUED, NULL);
@@ -569,15 +569,15 @@ static void hold_context(struct kunit *test, struct t3_ep *ep)
 }
 
 /* Another thread is the runner while a call makes its request: that thread handles it. */
-static void request_of_a_call_is_left_to_the_running_context(struct kunit *test)
+static void request_of_a_call_is_left_to_the_runner(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep(test, EP_MPA_REQ_RCVD);
 
-	hold_context(test, ep);
+	hold_runner(test, ep);
 	t3_ep_request(ep, T3_REQ_CALL, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, seen.calls, 0);
 	t3_ep_request(ep, T3_REQ_CALL, T3_RUN_QUEUED);
-	/* The running context takes both: neither has queued the work item again. */
+	/* The runner takes both: neither has queued the work item again. */
 	KUNIT_EXPECT_FALSE(test, work_pending(&ep->work));
 	complete(&message_released);
 	flush_work(&ep->work);
@@ -636,7 +636,7 @@ static void message_in_softirq_keeps_the_order(struct kunit *test)
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, seen.messages, 2);
 
-	hold_context(test, ep);
+	hold_runner(test, ep);
 	receive_in_softirq(test, ep);
 	KUNIT_EXPECT_EQ(test, seen.messages, 2);
 	complete(&message_released);
@@ -802,14 +802,14 @@ static void child_without_a_listener_closes(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(states); i++) {
 		ep = new_ep(test, states[i]);
-		t3_ep_request(ep, T3_REQ_ORPHAN, T3_RUN_QUEUED);
+		t3_ep_request(ep, T3_REQ_UNLISTEN, T3_RUN_QUEUED);
 		flush_work(&ep->work);
 		KUNIT_EXPECT_EQ(test, ep->state, i ? EP_ABORTING : EP_CLOSED);
 		t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 		expect_closed(test, ep);
 	}
 	ep = new_ep(test, EP_MPA_REQ_RCVD);
-	t3_ep_request(ep, T3_REQ_ORPHAN, T3_RUN_QUEUED);
+	t3_ep_request(ep, T3_REQ_UNLISTEN, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_MPA_REQ_RCVD);
 	end(test, ep);
@@ -946,10 +946,10 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(refused_event_changes_nothing),
 	KUNIT_CASE(one_call_in_a_life),
 	KUNIT_CASE(closed_endpoint_runs_its_call),
-	KUNIT_CASE(admitted_endpoint_is_counted),
+	KUNIT_CASE(counted_endpoint_holds_up_the_end),
 	KUNIT_CASE(endpoint_without_references_is_not_found),
-	KUNIT_CASE(context_is_ordered),
-	KUNIT_CASE(request_of_a_call_is_left_to_the_running_context),
+	KUNIT_CASE(messages_are_handled_in_order),
+	KUNIT_CASE(request_of_a_call_is_left_to_the_runner),
 	KUNIT_CASE(request_of_a_call_is_handled_before_the_return),
 	KUNIT_CASE(message_in_softirq_is_handled_before_the_return),
 	KUNIT_CASE(message_in_softirq_keeps_the_order),

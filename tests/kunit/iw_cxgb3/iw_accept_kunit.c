@@ -24,8 +24,7 @@ static struct t3_ep *requested(struct kunit *test)
 	return ep;
 }
 
-static void in_the_ordered_context(struct kunit *test, struct t3_ep *ep,
-				   void (*what)(struct t3_ep *ep))
+static void in_the_runner(struct kunit *test, struct t3_ep *ep, void (*what)(struct t3_ep *ep))
 {
 	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
 
@@ -54,7 +53,7 @@ static struct t3_ep *new_request(struct kunit *test)
 {
 	struct t3_ep *ep = requested(test);
 
-	in_the_ordered_context(test, ep, request_arrives);
+	in_the_runner(test, ep, request_arrives);
 	KUNIT_ASSERT_EQ(test, ep->state, EP_MPA_REQ_RCVD);
 	KUNIT_ASSERT_EQ(test, consumer.requests, 1);
 	KUNIT_ASSERT_PTR_EQ(test, cm_id.provider_data, ep);
@@ -108,7 +107,7 @@ static void accept_returns_before_the_card_answers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, consumer.refs, 1);
 	KUNIT_ASSERT_EQ(test, mpa_parse(MPA_REPLY, ep->tx_frame, ep->tx_len, &reply), MPA_COMPLETE);
 	KUNIT_EXPECT_EQ(test, memcmp(reply.pdata, "mine", 4), 0);
-	in_the_ordered_context(test, ep, init_acked);
+	in_the_runner(test, ep, init_acked);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_FPDU);
 	KUNIT_EXPECT_EQ(test, consumer.established, 1);
 	KUNIT_EXPECT_EQ(test, consumer.established_status, 0);
@@ -131,7 +130,7 @@ static void request_is_answered_inside_its_event(struct kunit *test)
 		ep = requested(test);
 		consumer.answer = answers[i];
 		consumer.answered = -1;
-		in_the_ordered_context(test, ep, request_arrives);
+		in_the_runner(test, ep, request_arrives);
 		flush_work(&ep->work);
 		KUNIT_EXPECT_EQ(test, consumer.answered, 0);
 		KUNIT_EXPECT_EQ(test, ep->state, i ? EP_CLOSING : EP_FPDU);
@@ -212,11 +211,11 @@ static void accept_fails_after_its_return(struct kunit *test)
 	card.init_is_acked = true;
 	card.stream_error = failing->stream_error;
 	card.connect_error = failing->connect_error;
-	in_the_ordered_context(test, ep, failing->begin);
+	in_the_runner(test, ep, failing->begin);
 	KUNIT_EXPECT_EQ(test, consumer.answered, 0);
 	if (failing->then) {
 		KUNIT_EXPECT_EQ(test, consumer.established, 0);
-		in_the_ordered_context(test, ep, then_it_fails);
+		in_the_runner(test, ep, then_it_fails);
 	}
 	KUNIT_EXPECT_EQ(test, ep->state, failing->state);
 	KUNIT_EXPECT_EQ(test, consumer.established, 1);
@@ -271,7 +270,7 @@ static void accept_is_refused_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t3_cm_reject(&cm_id, NULL, 0), -ECONNRESET);
 }
 
-/* iw_cm admits it until it has handled ESTABLISHED, and forgets its reference on the first QP. */
+/* iw_cm allows it until it has handled ESTABLISHED, and forgets its reference on the first QP. */
 static void second_accept_changes_nothing(struct kunit *test)
 {
 	struct t3_ep *ep = new_request(test);
@@ -285,7 +284,7 @@ static void second_accept_changes_nothing(struct kunit *test)
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, card.connects, 1);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_ACCEPTING);
-	in_the_ordered_context(test, ep, init_acked);
+	in_the_runner(test, ep, init_acked);
 	KUNIT_EXPECT_EQ(test, consumer.established, 1);
 	KUNIT_EXPECT_EQ(test, consumer.established_status, 0);
 	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
@@ -381,7 +380,7 @@ static void reject_after_an_accept_meets_the_ack(struct kunit *test)
 	card.init_is_acked = true;
 	KUNIT_EXPECT_EQ(test, accept_with(QPN, 4, NULL), 0);
 	flush_work(&ep->work);
-	in_the_ordered_context(test, ep, reject_meets_the_ack);
+	in_the_runner(test, ep, reject_meets_the_ack);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
 	t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
@@ -436,7 +435,7 @@ static void reject_of_a_request_that_ends(struct kunit *test)
 	struct t3_ep *ep = new_request(test);
 
 	consumer.answered = -1;
-	in_the_ordered_context(test, ep, reject_and_reset);
+	in_the_runner(test, ep, reject_and_reset);
 	KUNIT_EXPECT_EQ(test, consumer.answered, 0);
 	KUNIT_EXPECT_EQ(test, card.streams, 0);
 	end(test, ep);

@@ -26,7 +26,7 @@ static struct t3_dev *dev;
 
 static struct {
 	enum reply reply;
-	unsigned int opened, closed, released_tids, orphaned, endpoints;
+	unsigned int opened, closed, released_tids, unlistened, endpoints;
 	bool no_memory, no_memory_in_softirq, no_id_in_softirq;
 	bool fatal;
 	int ports_held, port_error;
@@ -170,8 +170,8 @@ static void fake_ep_close(struct t3_ep *ep)
 
 void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req, enum t3_ep_run run)
 {
-	if (req == T3_REQ_ORPHAN)
-		card.orphaned++;
+	if (req == T3_REQ_UNLISTEN)
+		card.unlistened++;
 	fake_ep_close(ep);
 }
 
@@ -507,7 +507,7 @@ static void half_open_connections_are_limited(struct kunit *test)
 
 	atomic_inc(&user.used[T3_QUOTA_STID]);
 	t3_cm_destroy_listen(id);
-	KUNIT_EXPECT_EQ(test, card.orphaned, limit);
+	KUNIT_EXPECT_EQ(test, card.unlistened, limit);
 	KUNIT_EXPECT_EQ(test, user.refs, 1);
 }
 
@@ -533,7 +533,7 @@ static void syn_without_memory_is_not_lost(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.endpoints, 2);
 	KUNIT_EXPECT_EQ(test, released_tids(), 0);
 	t3_cm_destroy_listen(id);
-	KUNIT_EXPECT_EQ(test, card.orphaned, 2);
+	KUNIT_EXPECT_EQ(test, card.unlistened, 2);
 }
 
 /* B10: cxgb3 would use the TID as an index. */

@@ -310,7 +310,7 @@ static void destroy_after_a_disconnect_waits(struct kunit *test)
 	queue_work(system_unbound_wq, &d.work);
 	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&d.done, HZ / 5), 0);
 	KUNIT_EXPECT_EQ(test, card.aborts, 0);
-	KUNIT_EXPECT_EQ(test, card.lingers, 1);
+	KUNIT_EXPECT_EQ(test, card.limited_closes, 1);
 	connection_ends(qp, T3_QPEV_CLOSED);
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&d.done, 20 * HZ), 0);
 	flush_work(&d.work);

@@ -375,7 +375,7 @@ static void open_that_the_card_has_is_abandoned(struct kunit *test)
 /* The card has not got the reply to the SYN: it need not answer an abort, which would be fatal. */
 static void half_open_connection_that_waits_is_not_aborted(struct kunit *test)
 {
-	static const enum t3_ep_request ends[] = { T3_REQ_ORPHAN, T3_REQ_SHUT_DOWN };
+	static const enum t3_ep_request ends[] = { T3_REQ_UNLISTEN, T3_REQ_SHUT_DOWN };
 	unsigned int i;
 
 	atomic_inc(&l2t.refcnt);	/* of the second endpoint */

@@ -155,7 +155,7 @@ TEST(QpFsm, DestroyLetsACloseComplete) {
     for (const auto state : {T3_QPS_CLOSING, T3_QPS_TERMINATE}) {
         const auto step = transition(state, T3_QPEV_DESTROY);
         EXPECT_EQ(step.next, state);
-        EXPECT_EQ(step.actions, unsigned{T3_QPA_LINGER}) << t3_qp_state_name(state);
+        EXPECT_EQ(step.actions, unsigned{T3_QPA_LIMIT_CLOSE}) << t3_qp_state_name(state);
     }
     EXPECT_TRUE(transition(T3_QPS_RTS, T3_QPEV_DESTROY).actions & T3_QPA_ABORT);
 }
