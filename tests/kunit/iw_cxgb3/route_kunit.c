@@ -496,6 +496,7 @@ static struct t3_ep *new_ep_without_route(struct kunit *test)
 	ep->local.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	ep->remote.sin_addr.s_addr = htonl(0xc0000202);
 	atomic_set(&l2t.refcnt, 1);	/* the test's */
+	ep->active = true;	/* a peer would be charged for its next hop */
 	return ep;
 }
 
@@ -663,6 +664,8 @@ static void peers_of_a_listener_without_a_limit_have_a_share(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(eps); i++) {
 		eps[i] = new_ep_without_route(test);
 		eps[i]->active = false;
+	}
+	for (i = 0; i < ARRAY_SIZE(eps); i++) {
 		l2t.idx = i;
 		KUNIT_EXPECT_EQ(test, t3_route_resolve(eps[i]), i < 2 ? 0 : -ENOMEM);
 	}
