@@ -77,6 +77,9 @@
 /* Messages that a request with T3_RUN_NOW handles; the work item handles the others. */
 #define T3_EP_CALLER_MESSAGES		16
 
+/* Messages that wait for another event (T3_RUN_LATER); more of them are handled without one. */
+#define T3_EP_LATER_MESSAGES		16
+
 /* Half-open connections beyond the backlog before a SYN is answered with RST. */
 #define T3_HALF_OPEN_SLACK		128
 

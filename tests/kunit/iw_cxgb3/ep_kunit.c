@@ -700,6 +700,22 @@ static void message_waits_only_in_its_state(struct kunit *test)
 	end(test, ep);
 }
 
+/* A user's requests may ask the card for acks that nothing waits for. */
+static void messages_for_later_are_few(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_FPDU);
+	unsigned int i;
+
+	for (i = 0; i < T3_EP_LATER_MESSAGES; i++)
+		t3_ep_receive(ep, new_message(test), T3_RUN_LATER, NULL);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, seen.messages, 0);
+	t3_ep_receive(ep, new_message(test), T3_RUN_LATER, NULL);
+	flush_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, seen.messages, T3_EP_LATER_MESSAGES + 1);
+	end(test, ep);
+}
+
 /* Else a thread that waits for a processor would make the device fail. */
 static void reply_to_an_abort_comes_before_the_timer(struct kunit *test)
 {
@@ -953,6 +969,7 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(request_of_a_call_is_handled_before_the_return),
 	KUNIT_CASE(message_in_softirq_is_handled_before_the_return),
 	KUNIT_CASE(message_in_softirq_keeps_the_order),
+	KUNIT_CASE(messages_for_later_are_few),
 	KUNIT_CASE(reply_to_an_abort_comes_before_the_timer),
 	KUNIT_CASE(missing_reply_to_an_abort_is_polled_for),
 	KUNIT_CASE(call_handles_few_messages),
