@@ -27,8 +27,8 @@ constexpr std::size_t max_early_data = 64U << 10;
 Rnic::Rnic(const Parts& parts)
     : parts_(parts), host_(&parts.host), guesses_(parts.faults.guesses),
       tpt_(parts.memory, parts.faults.tpt_entry, parts.faults.guesses),
-      run_event_(parts.events, [this] { run_queued(); }), free_ended_(parts.events, [this] { free_ended(); }),
-      count_wrs_(parts.counters["rnic.work_requests"]),
+      run_event_(parts.events, [this] { run_queued(); }), work_(parts.events, event_work),
+      free_ended_(parts.events, [this] { free_ended(); }), count_wrs_(parts.counters["rnic.work_requests"]),
       count_malformed_(parts.counters["rnic.malformed_work_requests"]),
       count_fpdus_in_(parts.counters["rnic.fpdus_in"]), count_fpdus_out_(parts.counters["rnic.fpdus_out"]),
       count_errors_(parts.counters["rnic.errors"]),

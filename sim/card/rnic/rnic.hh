@@ -18,6 +18,7 @@
 #include "sim/card/rnic/rqe.hh"
 #include "sim/card/rnic/tpt.hh"
 #include "sim/card/state.hh"
+#include "sim/core/budget.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/discard.hh"
 #include "sim/core/event_queue.hh"
@@ -70,6 +71,9 @@ public:
     void connection_ended(Tid tid) override;
 
 private:
+    /// Work of a QP before the other QPs of the card are served, in ring slots, and of all QPs in one event.
+    static constexpr std::size_t qp_work = 256, event_work = 6 * qp_work;
+
     /// Result of one step of run().
     enum class Step {
         progress,
@@ -169,6 +173,7 @@ private:
     EventQueue::Id control_resume_;
     std::deque<Tid> run_queue_;        ///< connections whose QP has more work than one event does
     EventQueue::Repeated run_event_;   ///< scheduled while run_queue_ is not empty
+    Budget work_;                      ///< of all run()
     IdTable<std::unique_ptr<Qp>> qps_; ///< by TID
     IdTable<Qp*> by_id_;               ///< those of qps_ with an egress context
     /// QPs whose connection has ended. A call may still use one of them, so an event frees them.

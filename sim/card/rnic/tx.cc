@@ -19,14 +19,15 @@ namespace {
 
 spdlog::logger& rlog = logger("rnic");
 
-/// Work of a QP before the other QPs of the card are served, with the costs of a segment and of a ring slot.
-constexpr unsigned work_budget = 256, segment_work = 16, slot_work = 1;
+/// The costs of a segment, which may have 8 pages of host memory, and of a ring slot.
+constexpr std::size_t segment_work = 16, slot_work = 1;
 
 /// Every stack supports segments of this size (RFC 5044 requires a MULPDU of 128).
 constexpr std::uint32_t min_emss = 136;
 
 } // namespace
 
+/// Requests of offload rings, frames and doorbells run many QPs in one event.
 void Rnic::run(Qp& qp) {
     if (qp.running || qp.ended || qp.queued)
         return; // the running call, or the run queue, handles new work
@@ -34,10 +35,12 @@ void Rnic::run(Qp& qp) {
         complete_acknowledged(qp);
     qp.running = true;
     Step last = Step::progress;
-    for (unsigned left = work_budget; left != 0 && last == Step::progress;) {
-        const unsigned work = qp.out.empty() ? slot_work : segment_work;
+    std::size_t left = qp_work, &of_event = work_.left();
+    while (left != 0 && of_event != 0 && last == Step::progress) {
+        const std::size_t work = qp.out.empty() ? slot_work : segment_work;
         last = step(qp);
         left -= std::min(left, work);
+        of_event -= std::min(of_event, work);
     }
     qp.running = false;
     qp.waits_for_peer = last == Step::wait_peer;

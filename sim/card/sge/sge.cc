@@ -48,10 +48,11 @@ Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& f
       responses_(host, events, regs, irq, faults, counters, [this](unsigned) { responses_drained(); }),
       egress_(hw::egress_contexts), cqs_(hw::egress_contexts), wr_(max_wr_bytes),
       wait_queue_(hw::egress_contexts), run_event_(events, [this] { run_queued(); }),
-      doorbells_(counters["sge.doorbells"]), work_requests_(counters["sge.work_requests"]),
-      framing_errors_(counters["sge.framing_errors"]), unknown_wrs_(counters["sge.unknown_work_requests"]),
-      cqes_(counters["sge.cqes"]), async_events_(counters["sge.async_events"]),
-      cq_lost_(counters["sge.cqes_without_queue"]), bad_commands_(counters["sge.bad_context_commands"]) {}
+      work_(events, turn_work), doorbells_(counters["sge.doorbells"]),
+      work_requests_(counters["sge.work_requests"]), framing_errors_(counters["sge.framing_errors"]),
+      unknown_wrs_(counters["sge.unknown_work_requests"]), cqes_(counters["sge.cqes"]),
+      async_events_(counters["sge.async_events"]), cq_lost_(counters["sge.cqes_without_queue"]),
+      bad_commands_(counters["sge.bad_context_commands"]) {}
 
 Sge::~Sge() {
     events_.cancel(delayed_timer_);
@@ -274,26 +275,19 @@ void Sge::record_doorbell(unsigned id) const {
 void Sge::doorbell(unsigned id) {
     if (wait_queue_[id] != WaitQueue::none)
         return;
-    begin_turn();
-    if (work_left_ == 0 || !run_queue_.empty())
+    if (work_.left() == 0 || !run_queue_.empty())
         enqueue(id);
     else
         service(id);
-}
-
-/// Restores the work limit if another event has run since it was last restored.
-void Sge::begin_turn() {
-    if (std::exchange(serviced_at_, events_.ran()) != events_.ran())
-        work_left_ = turn_work;
 }
 
 void Sge::service(unsigned id) {
     const hw::Context& c = egress_[id];
     if (!enabled() || ec::valid.get(c) == 0)
         return;
-    work_left_ -= std::min(work_left_, check_work);
+    work_.use(check_work);
     if (static_cast<hw::EgressType>(ec::type.get(c)) == hw::EgressType::rdma) {
-        work_left_ -= std::min(work_left_, qp_work);
+        work_.use(qp_work);
         rnic_->doorbell(id); // no descriptor credits [guess G31]
     } else {
         drain(id);
@@ -312,9 +306,7 @@ void Sge::enqueue(unsigned id) {
 /// The next turn is an event behind all that are already due, so that frames and other cards are served
 /// first.
 void Sge::run_queued() {
-    work_left_ = turn_work;
-    serviced_at_ = events_.ran();
-    for (std::size_t rings = run_queue_.size(); rings != 0 && work_left_ != 0; --rings) {
+    for (std::size_t rings = run_queue_.size(); rings != 0 && work_.left() != 0; --rings) {
         const unsigned id = run_queue_.front();
         run_queue_.pop_front();
         wait_queue_[id] = WaitQueue::none;
@@ -365,13 +357,12 @@ bool Sge::wait_for_port(unsigned id) {
 /// The Mac has given the NIC its turn at the port: the rings that wait for it continue at once, in turn,
 /// until the port is busy again. In a later event the TOE would have filled the wire before. [guess G52]
 void Sge::port_ready(unsigned port) {
-    begin_turn();
     auto& waiting = waiting_for_port_[port];
     for (std::size_t rings = waiting.size(); rings != 0 && !nic_->busy(port); --rings) {
         const unsigned id = waiting.front();
         waiting.pop_front();
         wait_queue_[id] = WaitQueue::none;
-        if (work_left_ == 0)
+        if (work_.left() == 0)
             enqueue(id);
         else
             service(id); // if the port is busy then, the ring waits behind the others
@@ -532,8 +523,8 @@ void Sge::drain(unsigned id) {
                             static_cast<hw::FwOp>(hw::wr::opcode(wr.hi)) == hw::FwOp::bypass;
         const std::size_t work = wr.size * (bypass ? bypass_work : 1) + request_work + wr.short_of;
         left -= std::min(left, work);
-        work_left_ -= std::min(work_left_, work);
-        if (left == 0 || work_left_ == 0) {
+        work_.use(work);
+        if (left == 0 || work_.left() == 0) {
             enqueue(id);
             return;
         }

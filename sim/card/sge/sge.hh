@@ -18,6 +18,7 @@
 #include "sim/card/nic/nic.hh"
 #include "sim/card/sge/responses.hh"
 #include "sim/card/state.hh"
+#include "sim/core/budget.hh"
 
 namespace t3sim {
 
@@ -89,7 +90,6 @@ private:
     void cq_command(std::uint32_t opcode, CqId id);
 
     void doorbell(unsigned id);
-    void begin_turn();
     void service(unsigned id);
     void drain(unsigned id);
     void enqueue(unsigned id);
@@ -142,9 +142,8 @@ private:
     std::deque<unsigned> run_queue_;    ///< rings to service in the next turns
     std::array<std::deque<unsigned>, Nic::ports> waiting_for_port_;
     std::deque<unsigned> waiting_for_responses_;
-    EventQueue::Repeated run_event_;                ///< the next turn, while run_queue_ is not empty
-    std::size_t work_left_ = 0;                     ///< in this turn, in bytes
-    std::uint64_t serviced_at_ = ~std::uint64_t{0}; ///< EventQueue::ran() when work_left_ was last set
+    EventQueue::Repeated run_event_; ///< the next turn, while run_queue_ is not empty
+    Budget work_;                    ///< of a turn, in bytes
 
     struct DelayedCompletion {
         CqId cq;

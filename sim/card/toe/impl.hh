@@ -17,6 +17,7 @@
 
 #include "sim/card/toe/toe.hh"
 #include "sim/card/toe/waiters.hh"
+#include "sim/core/budget.hh"
 #include "sim/core/id_table.hh"
 #include "sim/core/log.hh"
 #include "sim/hw/cpl.hh"
@@ -91,7 +92,6 @@ struct Toe::Impl final : tcp::Sink {
     void clear_half_open(Flow& flow);
     /// Bytes that a connection with a send buffer of @p buffer may queue now. After 0 it is resumed later.
     std::size_t send_space_or_wait(Tid tid, std::size_t buffer);
-    std::size_t& write_left();
     void resume_memory_waiters();
     void release(Tid tid);
     /// Ends RDMA mode of the connection; the TCP connection may still exist.
@@ -192,8 +192,7 @@ struct Toe::Impl final : tcp::Sink {
     Waiters waiting_for_memory;        // of the send queues
     std::size_t memory_refused_at = 0; // used send memory at the last refusal
     static constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
-    std::size_t writes_left = 0;                 // see write_left()
-    std::uint64_t writes_at = ~std::uint64_t{0}; // EventQueue::ran() when writes_left was last set
+    Budget writes{events, 256 << 10}; // bytes of waiting work requests that are executed
     EventQueue::Id memory_timer{};
     std::unordered_map<std::uint32_t, unsigned> half_open; // by STID
     std::array<Waiters, 2> waiting_for_port;               // by channel; for the wire

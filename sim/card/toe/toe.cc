@@ -312,22 +312,14 @@ std::size_t Toe::Impl::send_space_or_wait(Tid tid, std::size_t buffer) {
     return 0;
 }
 
-/// Bytes of waiting work requests that this event may still execute.
-std::size_t& Toe::Impl::write_left() {
-    constexpr std::size_t bytes_at_a_time = 256 << 10;
-    if (std::exchange(writes_at, events.ran()) != events.ran())
-        writes_left = bytes_at_a_time;
-    return writes_left;
-}
-
 /// Resumes some of the connections that wait for memory, the oldest first.
 void Toe::Impl::resume_memory_waiters() {
     constexpr std::size_t at_a_time = 16;
     memory_refused_at = no_limit;
-    for (std::size_t left = std::min(at_a_time, waiting_for_memory.size()); left != 0 && write_left() != 0;
+    for (std::size_t left = std::min(at_a_time, waiting_for_memory.size()); left != 0 && writes.left() != 0;
          --left)
         acked(waiting_for_memory.take());
-    if (write_left() == 0)
+    if (writes.left() == 0)
         memory_refused_at = no_limit; // the others have not been asked
     rearm();
 }

@@ -97,7 +97,7 @@ void Toe::Impl::offload_wr(unsigned queue, Bytes wr, unsigned descriptors) {
 void Toe::Impl::run_pending(Tid tid) {
     // Executing a request may end the connection or call back, so the flow is looked up each time.
     for (Flow* flow = find(tid); flow && !flow->pending.empty() && !flow->running; flow = find(tid)) {
-        if (write_left() == 0) {
+        if (writes.left() == 0) {
             waiting_for_memory.wait(tid);
             memory_refused_at = no_limit; // it may have memory, in another event
             return;
@@ -117,7 +117,7 @@ void Toe::Impl::run_pending(Tid tid) {
         }
         flow->pending_descriptors -= wr.descriptors;
         pending_bytes -= wr.size;
-        write_left() -= std::min(write_left(), wr.size);
+        writes.use(wr.size);
         flow->pending.pop_front();
     }
 }

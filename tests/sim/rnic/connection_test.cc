@@ -384,6 +384,31 @@ TEST(Close, StillReceivesAfterItsFin) {
     EXPECT_THAT(pair.b.take_records(), ElementsAre(HasSubstr("00040403")));
 }
 
+/// 124 requests to close in one event executed 124 rings of 256 slots.
+TEST(Close, OfManyConnectionsRunsALimitedNumberOfSlots) {
+    constexpr unsigned connections = 24, slots = 255;
+    InitOptions init = options_a();
+    init.slots = slots + 1;
+    init.rq_size = 256;
+    Node node(init);
+    const auto for_each = [&](auto what) {
+        for (unsigned n = 0; n < connections; ++n) {
+            node.options.tid = init.tid + n;
+            node.options.qp = init.qp + n;
+            what();
+        }
+    };
+    for_each([&] { node.connect(); });
+    for (unsigned n = 0; n < slots; ++n) // all QPs read the same ring
+        node.post(wr::receive({}));
+    for_each([&] { node.rnic.close_requested(node.options.tid); });
+    EXPECT_GT(node.sge.fetched, slots);
+    EXPECT_LE(node.sge.fetched, 8 * 256U);
+    EXPECT_TRUE(node.events.next().has_value()) << "the others follow in events of their own";
+    node.events.advance(node.events.now());
+    EXPECT_EQ(node.sge.fetched, connections * slots);
+}
+
 TEST(Close, OfANonRdmaConnectionSendsFin) {
     Node node(options_a());
     node.rnic.close_requested(0x77);
