@@ -98,6 +98,12 @@ public:
     [[nodiscard]] virtual Region tpt() const = 0;
     [[nodiscard]] virtual Region pbl() const = 0;
     [[nodiscard]] virtual Region rqt() const = 0;
+    /// Counts accesses that were the first ones to a page since a reset or a self test, and so had to fill
+    /// it.
+    [[nodiscard]] std::size_t filled() const { return filled_; }
+
+protected:
+    mutable std::size_t filled_ = 0; ///< mutable: a read may be the first access
 };
 
 /// A TCP connection as the RDMA engine uses it. Implemented by the Toe.

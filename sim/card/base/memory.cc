@@ -20,8 +20,8 @@ constexpr std::uint32_t width_code(unsigned which) {
 
 } // namespace
 
-SparseMemory::SparseMemory(std::size_t size)
-    : size_(size),
+SparseMemory::SparseMemory(std::size_t size, std::size_t& filled)
+    : size_(size), filled_(filled),
       bytes_(static_cast<std::uint8_t*>(
           mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))),
       state_((size + piece - 1) / piece), next_to_free_(state_.size()) {
@@ -51,6 +51,7 @@ bool SparseMemory::free_piece() {
 }
 
 void SparseMemory::use(std::size_t n) {
+    ++filled_;
     if (std::exchange(state_[n], State::used) == State::old || pattern_ != 0)
         for (std::size_t at = n * piece; at < std::min((n + 1) * piece, size_); at += 4)
             put_be32(bytes_ + at, pattern_);
@@ -60,10 +61,9 @@ Memory::Memory(RegisterBank& regs, const Guesses& guesses)
     : regs_(regs),
       guesses_(guesses), tpt_{regs.value(reg::ULPTX_TPT_LLIMIT), regs.value(reg::ULPTX_TPT_ULIMIT)},
       pbl_{regs.value(reg::ULPTX_PBL_LLIMIT), regs.value(reg::ULPTX_PBL_ULIMIT)},
-      rqt_{regs.value(reg::ULPRX_RQ_LLIMIT), regs.value(reg::ULPRX_RQ_ULIMIT)}, memories_{
-                                                                                    SparseMemory(128 * mib),
-                                                                                    SparseMemory(64 * mib),
-                                                                                    SparseMemory(64 * mib)} {}
+      rqt_{regs.value(reg::ULPRX_RQ_LLIMIT), regs.value(reg::ULPRX_RQ_ULIMIT)},
+      memories_{SparseMemory(128 * mib, filled_), SparseMemory(64 * mib, filled_),
+                SparseMemory(64 * mib, filled_)} {}
 
 void Memory::add_hooks(RegisterHooks& hooks) {
     for (unsigned which : {pmrx_memory, pmtx_memory, context_memory}) {

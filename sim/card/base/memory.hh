@@ -20,7 +20,8 @@ namespace t3sim {
 /// were used, because to free the pages of all of them takes milliseconds.
 class SparseMemory {
 public:
-    explicit SparseMemory(std::size_t size);
+    /// @p filled counts first accesses to pieces.
+    SparseMemory(std::size_t size, std::size_t& filled);
     ~SparseMemory();
     SparseMemory(const SparseMemory&) = delete;
     SparseMemory& operator=(const SparseMemory&) = delete;
@@ -52,6 +53,7 @@ private:
     void use(std::size_t piece_number);
 
     std::size_t size_;
+    std::size_t& filled_;
     std::uint8_t* bytes_;
     std::uint32_t pattern_ = 0;
     std::vector<State> state_; ///< of each piece

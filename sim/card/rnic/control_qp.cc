@@ -72,12 +72,14 @@ void Rnic::control_wr(Bytes bytes) {
 
 void Rnic::run_control_qp() {
     Slot slot;
-    for (unsigned budget = slot_budget; budget; --budget) {
+    for (unsigned budget = slot_budget; budget && work_.left() != 0; --budget) {
         if (parts_.sge.fetch_slot(hw::control_qp, slot) != SgeServices::Fetch::slot)
             return;
         if (probe_) [[unlikely]]
             record_slot(hw::control_qp, RecordHead::none, slot);
+        const std::size_t filled = parts_.memory.filled();
         control_slot(hw::load<hw::BypassWr>(slot));
+        work_.use(slot_work + page_work * (parts_.memory.filled() - filled));
     }
     parts_.events.cancel(control_resume_);
     control_resume_ = parts_.events.after(0, [this] { run_control_qp(); });

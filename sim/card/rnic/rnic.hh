@@ -73,6 +73,9 @@ public:
 private:
     /// Work of a QP before the other QPs of the card are served, in ring slots, and of all QPs in one event.
     static constexpr std::size_t qp_work = 256, event_work = 6 * qp_work;
+    /// The costs of a segment, which may have 8 pages of host memory, of a ring slot, and of a first access
+    /// to a page of card memory. The latter counts only for the event: it does not change the turns of QPs.
+    static constexpr std::size_t segment_work = 16, slot_work = 1, page_work = 4;
 
     /// Result of one step of run().
     enum class Step {

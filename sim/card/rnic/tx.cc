@@ -19,9 +19,6 @@ namespace {
 
 spdlog::logger& rlog = logger("rnic");
 
-/// The costs of a segment, which may have 8 pages of host memory, and of a ring slot.
-constexpr std::size_t segment_work = 16, slot_work = 1;
-
 /// Every stack supports segments of this size (RFC 5044 requires a MULPDU of 128).
 constexpr std::uint32_t min_emss = 136;
 
@@ -37,10 +34,10 @@ void Rnic::run(Qp& qp) {
     Step last = Step::progress;
     std::size_t left = qp_work, &of_event = work_.left();
     while (left != 0 && of_event != 0 && last == Step::progress) {
-        const std::size_t work = qp.out.empty() ? slot_work : segment_work;
+        const std::size_t work = qp.out.empty() ? slot_work : segment_work, filled = parts_.memory.filled();
         last = step(qp);
         left -= std::min(left, work);
-        of_event -= std::min(of_event, work);
+        of_event -= std::min(of_event, work + page_work * (parts_.memory.filled() - filled));
     }
     qp.running = false;
     qp.waits_for_peer = last == Step::wait_peer;

@@ -285,7 +285,8 @@ TEST_F(Registers, IntxSlowPath) {
 
 TEST(SparseMemory, FillOnlyMarksThePagesAndFreesThemLater) {
     constexpr std::size_t page = 4096, pieces = 4;
-    SparseMemory memory(pieces * SparseMemory::piece);
+    std::size_t filled = 0;
+    SparseMemory memory(pieces * SparseMemory::piece, filled);
     const auto resident = [&] {
         std::array<unsigned char, pieces * SparseMemory::piece / page> in{};
         // The first access returns the address.
@@ -295,9 +296,12 @@ TEST(SparseMemory, FillOnlyMarksThePagesAndFreesThemLater) {
     for (std::size_t n = 0; n < pieces; ++n)
         std::memset(memory.at(n * SparseMemory::piece, SparseMemory::piece), 0x5a, SparseMemory::piece);
     const auto all = resident();
+    EXPECT_EQ(filled, pieces);
     memory.fill(0);
     EXPECT_EQ(resident(), all);
     EXPECT_EQ(*memory.at(2 * SparseMemory::piece, 1), 0) << "cleared when it is used";
+    EXPECT_EQ(*memory.at(2 * SparseMemory::piece + 1, 1), 0);
+    EXPECT_EQ(filled, pieces + 1);
     EXPECT_TRUE(memory.free_piece());
     EXPECT_EQ(resident(), all / 2 + 1) << "one by use, one by free_piece()";
     EXPECT_TRUE(memory.free_piece());

@@ -20,7 +20,11 @@ namespace t3sim::test {
 /// TPT, RQT and PBL at the addresses of a card with 128 MB, but smaller.
 class FakeMemory : public CardMemory {
 public:
+    /// As if no two accesses were to the same page.
+    bool always_fills = false;
     [[nodiscard]] const std::uint8_t* pmrx(std::uint32_t addr, std::size_t size) const override {
+        if (always_fills)
+            ++filled_;
         for (const auto& [region, bytes] : {std::pair{tpt(), &tpt_}, {rqt(), &rqt_}, {pbl(), &pbl_}})
             if (addr >= region.base && addr - region.base + size <= bytes->size())
                 return &(*bytes)[addr - region.base];

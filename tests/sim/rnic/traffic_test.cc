@@ -366,5 +366,28 @@ TEST_F(Traffic, LongQueueIsExecutedInPortions) {
     EXPECT_THAT(node.take_records(), SizeIs(1000));
 }
 
+/// After a self test of the memory the receives of 8 QPs filled 8,192 pages of it in one event.
+TEST_F(Traffic, FirstAccessesToCardMemoryCountAsWork) {
+    constexpr unsigned slots = 255;
+    InitOptions init = options_a();
+    init.slots = slots + 1;
+    init.rq_size = 256;
+    Node node(init);
+    const Region region = node.add_region(0x001111aa, 0, 4096);
+    node.connect();
+    const wr::Sge sge{region.stag, 0, 8};
+    for (unsigned n = 0; n < slots; ++n)
+        node.post(wr::receive({sge, sge, sge, sge}));
+    node.memory.always_fills = true;
+    const auto fills = [&, before = node.memory.filled()] { return node.memory.filled() - before; };
+    node.ring_doorbell();
+    EXPECT_GT(fills(), 100U);
+    EXPECT_LE(fills(), 400U);
+    while (const auto next = node.events.next())
+        node.events.advance(*next);
+    EXPECT_EQ(node.sge.fetched, slots);
+    EXPECT_GE(fills(), slots * 5);
+}
+
 } // namespace
 } // namespace t3sim::test
