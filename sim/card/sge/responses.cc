@@ -16,8 +16,10 @@ namespace {
 constexpr std::uint32_t pcie_pexerr = hw::bit(0), pex_err_completion = hw::bit(0);
 /// Maximum number of buffers per packet or message, which bounds the work for tiny buffers.
 constexpr std::size_t max_buffers = 64;
-/// Responses that are written, and messages that are lost, at a time: one return of credits may allow 65,535.
-constexpr unsigned done_at_a_time = 512;
+/// Responses that are written at a time: one return of credits may allow 65,535. In bytes, of which a message
+/// has response_work at least, and each of its buffers buffer_work: each may be the first access to two
+/// pages.
+constexpr std::size_t work_at_a_time = 64 << 10, response_work = 128, buffer_work = 1024;
 /// Free lists are polled at this interval, because drivers may add buffers without a doorbell.
 constexpr Time buffer_retry = 1'000'000;
 
@@ -300,11 +302,13 @@ void Responses::wake(unsigned queue) {
     if (!q.waiting.empty() && ready(queue)) {
         const bool was_congested = congested(queue);
         bool written = false;
-        for (const auto before = responses_ + lost_; !q.waiting.empty();) {
-            if (responses_ + lost_ - before >= done_at_a_time) {
+        for (std::size_t left = work_at_a_time; !q.waiting.empty();) {
+            if (left == 0) {
                 continue_later(queue);
                 break;
             }
+            const std::size_t body = q.waiting.front().body.size();
+            const std::size_t before = responses_;
             const Posted result = try_post(queue, q.waiting.front());
             if (result == Posted::no_buffer)
                 wait_for_buffers(queue);
@@ -314,6 +318,8 @@ void Responses::wake(unsigned queue) {
                 ++lost_;
             else
                 written = true;
+            const std::size_t buffers = body == 0 ? 0 : responses_ - before;
+            left -= std::min(left, std::max({body, buffers * buffer_work, response_work}));
             q.waiting_bytes -= q.waiting.front().cost();
             q.waiting.pop_front();
         }
@@ -445,7 +451,7 @@ void Responses::flush_credits(unsigned queue) {
     const auto pending = [&q] { return (q.tx_credits[0] | q.tx_credits[1] | q.tx_credits[2]) != 0; };
     if (!pending() || !q.waiting.empty() || q.credits == 0 || !ready(queue))
         return;
-    for (unsigned left = done_at_a_time; pending() && q.credits != 0; --left) {
+    for (std::size_t left = work_at_a_time / response_work; pending() && q.credits != 0; --left) {
         if (left == 0) {
             continue_later(queue);
             break;

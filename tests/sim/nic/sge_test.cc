@@ -350,6 +350,29 @@ TEST_F(SgeTest, OneReturnOfCreditsWritesALimitedNumberOfResponses) {
     EXPECT_EQ(counters.value("sge.responses") - before, 1500U);
 }
 
+/// 503 messages of 8 KiB, each in a buffer across the ends of pages, were written by one return of credits.
+TEST_F(SgeTest, OneReturnOfCreditsWritesALimitedNumberOfBytes) {
+    for (const std::size_t size : {std::size_t{8000}, std::size_t{100}}) {
+        SCOPED_TRACE(size);
+        constexpr unsigned messages = 100;
+        ready();
+        ResponseRing large{host, 1024};
+        FreeList buffers{host, messages, big_buffer};
+        for (unsigned n = 0; n < messages; ++n)
+            buffers.add();
+        context(hw::context_cmd::free_list | 0, buffers.context());
+        context(hw::context_cmd::response_queue | 0, large.context(1, ~0U));
+        for (unsigned n = 0; n < messages; ++n)
+            sge.post_cpl(0, Buffer(size, 0x23));
+        const auto before = counters.value("sge.responses");
+        credits(1000);
+        EXPECT_LE(counters.value("sge.responses") - before,
+                  (64U << 10) / std::max<std::size_t>(size, 1024) + 1);
+        events.advance(events.now());
+        EXPECT_EQ(counters.value("sge.responses") - before, messages);
+    }
+}
+
 /// A free list without entries never has a buffer: one write lost 30,000 messages, in 4 ms.
 TEST_F(SgeTest, OneReturnOfCreditsLosesALimitedNumberOfMessages) {
     ready();
