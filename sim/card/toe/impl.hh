@@ -127,6 +127,7 @@ struct Toe::Impl final : tcp::Sink {
     void discard_table(std::function<bool()> drop_one) override { discard.add(std::move(drop_one)); }
     bool wire_ready_or_wait(tcp::ConnId id) override;
     void resume(unsigned port);
+    void resume_waiters();
 
     // ---- cpl.cc. @p cpl always starts with a work request header.
     void forward(unsigned queue, Bytes cpl);
@@ -194,8 +195,9 @@ struct Toe::Impl final : tcp::Sink {
     static constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
     Budget writes{events, 256 << 10}; // bytes of waiting work requests that are executed
     EventQueue::Id memory_timer{};
-    std::unordered_map<std::uint32_t, unsigned> half_open; // by STID
-    std::array<Waiters, 2> waiting_for_port;               // by channel; for the wire
+    std::unordered_map<std::uint32_t, unsigned> half_open;                  // by STID
+    std::array<Waiters, 2> waiting_for_port;                                // by channel; for the wire
+    EventQueue::Repeated resume_more{events, [this] { resume_waiters(); }}; // what an event has left
 
     tcp::Engine engine;
     EventQueue::Repeated timer; ///< at the engine's next deadline or before it

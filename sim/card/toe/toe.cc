@@ -249,6 +249,7 @@ Flow& Toe::Impl::add(Tid tid) {
 
 void Toe::Impl::stop() {
     events.cancel(memory_timer);
+    resume_more.cancel();
     timer.cancel();
     lifetime.reset();
 }
@@ -450,14 +451,27 @@ bool Toe::Impl::wire_ready_or_wait(tcp::ConnId tid) {
     return false;
 }
 
+/// Those that send nothing do not fill the wire: their windows are closed, or the MAC drops their frames.
 void Toe::Impl::resume(unsigned port) {
+    constexpr std::size_t at_a_time = 256;
     auto& waiting = waiting_for_port[port % waiting_for_port.size()];
-    for (std::size_t turns = waiting.size(); turns != 0; --turns) {
+    for (std::size_t turns = waiting.size(), left = at_a_time; turns != 0; --turns, --left) {
+        if (left == 0) {
+            resume_more.after(1); // TCP sends a limited number of segments at a time
+            break;
+        }
         engine.resume(waiting.take());
         if (!mac.ready_or_wait(port, MacServices::User::toe))
             break;
     }
     rearm();
+}
+
+/// What an event has left of resume().
+void Toe::Impl::resume_waiters() {
+    for (unsigned port = 0; port < waiting_for_port.size(); ++port)
+        if (!waiting_for_port[port].empty() && mac.ready_or_wait(port, MacServices::User::toe))
+            resume(port);
 }
 
 // ---- Events of TCP (docs/hw/toe.md 7) --------------------------------------------------------------------

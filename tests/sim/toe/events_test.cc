@@ -710,6 +710,50 @@ TEST_F(ToeEvent, AnAckExecutesALimitedPartOfWhatWaits) {
     EXPECT_EQ(before, 0U);
 }
 
+/// 12,000 connections that waited for a wire were resumed in one event, if they sent nothing that filled it.
+TEST_F(ToeEvent, AWireThatIsReadyResumesALimitedNumberOfConnections) {
+    constexpr unsigned connections = 1000;
+    connect_all(connections);
+    a.mac.frames.clear();
+    a.mac.ready = false;
+    for (Tid tid = 0; tid < connections; ++tid)
+        offload_in_an_event(tx_data(tid, "x"));
+    EXPECT_TRUE(a.mac.frames.empty());
+    a.mac.ready = true;
+    a.mac.asked = 0;
+    a.toe.resume(0);
+    EXPECT_GE(a.mac.asked, 256U);
+    EXPECT_LE(a.mac.asked, 600U) << "by the connection, and after it";
+    for (unsigned n = 0; n < 3; ++n) {
+        const auto before = std::exchange(a.mac.asked, 0);
+        EXPECT_LE(before, 600U);
+        run(1);
+    }
+    EXPECT_EQ(a.mac.frames.size(), connections);
+}
+
+/// What an event has left waits when the wire is full again, and for a reset.
+TEST_F(ToeEvent, ConnectionsThatAreResumedLaterWaitForTheWireAgain) {
+    constexpr unsigned connections = 600;
+    connect_all(connections);
+    a.mac.ready = false;
+    for (Tid tid = 0; tid < connections; ++tid)
+        offload_in_an_event(tx_data(tid, "x"));
+    a.mac.frames.clear();
+    a.mac.ready = true;
+    a.toe.resume(0);
+    EXPECT_EQ(a.mac.frames.size(), 256U);
+    a.mac.ready = false;
+    run(1);
+    EXPECT_EQ(a.mac.frames.size(), 256U);
+    a.mac.ready = true;
+    a.toe.resume(0);
+    EXPECT_EQ(a.mac.frames.size(), 512U);
+    a.toe.reset();
+    run(1);
+    EXPECT_EQ(a.mac.frames.size(), 512U);
+}
+
 /// A connection of 48 bytes a segment has 20,000 of them; all were freed at once, also by a reset.
 TEST_F(ToeEvent, TheQueueOfAnEndedConnectionIsFreedInManyEvents) {
     for (const bool reset : {false, true}) {

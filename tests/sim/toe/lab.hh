@@ -114,6 +114,12 @@ class FakeMac : public MacServices {
 public:
     std::vector<Buffer> frames;
     std::function<void(unsigned, Buffer)> wire;
+    bool ready = true;
+    unsigned asked = 0;
+    bool ready_or_wait(unsigned, User) override {
+        ++asked;
+        return ready;
+    }
     void transmit(unsigned port, Packet&& frame) override {
         frames.emplace_back(frame.data(), frame.data() + frame.size());
         if (wire)
