@@ -25,12 +25,15 @@ public:
         tables_.push_back(std::move(drop_one));
         event_.after(0);
     }
+    [[nodiscard]] bool empty() const { return tables_.empty(); }
     /// Frees up to @p count elements now: for what fills such a table again, and may be faster than the
-    /// events.
-    void free(std::size_t count) {
-        for (; count != 0 && !tables_.empty(); --count)
+    /// events. Returns how many it has freed.
+    std::size_t free(std::size_t count) {
+        std::size_t freed = 0;
+        for (; freed != count && !tables_.empty(); ++freed)
             if (!tables_.back()())
                 tables_.pop_back();
+        return freed;
     }
 
 private:

@@ -155,6 +155,9 @@ struct Toe::Impl final : tcp::Sink {
     /// False: the request must wait.
     bool execute(Tid tid, Flow& flow, const Flow::PendingWr& wr);
     bool tx_data(Tid tid, Flow& flow, const Flow::PendingWr& wr);
+    /// Frees elements that are not used any more, as the host may make others as fast. False: this event
+    /// frees no more, another one must.
+    bool free_old(std::size_t elements);
     void close_con(Tid tid, Flow& flow, const Flow::PendingWr& wr);
     void rdma_wr(Tid tid, Flow& flow, const Flow::PendingWr& wr);
     void abort_req(Tid tid, Bytes wr);
@@ -193,7 +196,7 @@ struct Toe::Impl final : tcp::Sink {
     Waiters waiting_for_memory;        // of the send queues
     std::size_t memory_refused_at = 0; // used send memory at the last refusal
     static constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
-    Budget writes{events, 256 << 10}; // bytes of waiting work requests that are executed
+    Budget writes{events, 256 << 10}; // bytes of waiting work requests that are executed, and free_old()
     EventQueue::Id memory_timer{};
     std::unordered_map<std::uint32_t, unsigned> half_open;                  // by STID
     std::array<Waiters, 2> waiting_for_port;                                // by channel; for the wire

@@ -113,6 +113,8 @@ void Toe::Impl::run_pending(Tid tid) {
             return;
         if (!done) {
             flow->pending.front() = std::move(wr);
+            if (writes.left() == 0)
+                continue; // to wait for another event
             return;
         }
         flow->pending_descriptors -= wr.descriptors;
@@ -145,7 +147,10 @@ bool Toe::Impl::tx_data(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
         flow.send_buffer = std::max<std::size_t>(req->send_buffer(), 32U << 10);
     if (send_space_or_wait(tid, flow.send_buffer) == 0)
         return false;
+    constexpr std::size_t smallest = 48; // segment
     const Bytes payload = Bytes(wr.bytes).subspan(sizeof *req);
+    if (!free_old(2 + 2 * payload.size() / smallest))
+        return false;
     const bool last_streaming = std::exchange(flow.switching, false);
     if (flow.rdma && !last_streaming) {
         ++counters["toe.tx_data_in_rdma_mode"]; // dropped, but acknowledged [guess G4]
@@ -154,8 +159,6 @@ bool Toe::Impl::tx_data(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
         ++counters["toe.malformed"];
         log.warn("tid {}: TX_DATA of {} bytes has length {}", tid, payload.size(), std::uint32_t{req->len});
     } else if (req->len > 0) {
-        constexpr std::size_t smallest = 48;       // segment
-        discard.free(2 + 2 * req->len / smallest); // the host may fill queues and end connections
         engine.send(tid, Buffer(payload.begin(), payload.begin() + req->len), req->shove());
     }
     // The payload has been fetched, so the request is acknowledged in any case [guess G6].
@@ -170,6 +173,18 @@ bool Toe::Impl::tx_data(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
     if (req->close())
         engine.close(tid);
     return true;
+}
+
+bool Toe::Impl::free_old(std::size_t elements) {
+    constexpr std::size_t element_work = 256;
+    if (discard.empty()) [[likely]]
+        return true;
+    const std::size_t most = std::min(elements, writes.left() / element_work);
+    writes.use(discard.free(most) * element_work);
+    if (most == elements || discard.empty())
+        return true;
+    writes.left() = 0;
+    return false;
 }
 
 void Toe::Impl::close_con(Tid tid, Flow& flow, const Flow::PendingWr& wr) {

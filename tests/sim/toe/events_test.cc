@@ -777,6 +777,25 @@ TEST_F(ToeEvent, TheQueueOfAnEndedConnectionIsFreedInManyEvents) {
     }
 }
 
+/// After a reset one TX_DATA freed up to 11,000 connections, so that queues cannot grow faster than they end.
+TEST_F(ToeEvent, OneRequestFreesALimitedNumberOfOldConnections) {
+    connect_all(3000);
+    a.toe.reset();
+    a.control("01c00000 81000004 14000000 000f0000 00000000 00000000 00000007 43112200");
+    a.control("01c00000 81000003 12000001 007ff801 00000007 43334400");
+    card_port = 50000;
+    connect();
+    a.offload(greedy_data(0, 64 << 10));
+    EXPECT_GE(a.toe.memory().work_requests, 64U << 10) << "waits for another event";
+    EXPECT_EQ(a.toe.memory().sending, 0U);
+    unsigned count = 0;
+    events.run_due(events.now(), [&] { return a.toe.memory().work_requests != 0 && ++count < 100; });
+    EXPECT_EQ(a.toe.memory().work_requests, 0U);
+    EXPECT_GT(a.toe.memory().sending, 64U << 10);
+    EXPECT_GE(count, 2U);
+    EXPECT_LE(count, 10U);
+}
+
 TEST_F(ToeEvent, DataIsRefusedWhileTheHostDoesNotPoll) {
     connect();
     a.sge.is_full = true;
