@@ -8,6 +8,21 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/lab"))
 
+from labkit import sim  # noqa: E402
+from t3sim import pytest_plugin  # noqa: E402
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(pytest_plugin, "t3sim")
+
+
+@pytest.fixture(scope="session")
+def t3sim_program():
+    """The model of this tree."""
+    if not sim.program().exists():
+        pytest.skip(f"{sim.program()} is not built")
+    return sim.program()
+
 
 @pytest.fixture
 def cache_home(tmp_path, monkeypatch):

@@ -138,7 +138,7 @@ class Lab:
                 vhost_user=images[self.suite].uml,
             )
             self.sim.wait_ready()
-            cards = self.sim.cards
+            cards = self.sim.card_sockets
         for number in range(self._count):
             own = cards[sum(self.cards[:number]) : sum(self.cards[: number + 1])]
             suite = self.suites[number]

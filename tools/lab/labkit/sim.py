@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """The card model's process: one for all cards of a lab and the wires between them."""
 
-import contextlib
-import json
 import os
 import re
 import shlex
-import socket
 import time
 from pathlib import Path
-from typing import Iterator, NamedTuple, Sequence
+from typing import NamedTuple, Sequence
+
+from t3sim import Script, T3simError
+from t3sim.process import READY
 
 from . import paths
 from .channel import deadline
@@ -17,7 +17,6 @@ from .errors import LabError
 from .process import Child
 
 START_DEADLINE = 30.0
-READY = "t3sim: ready"
 MAX_CARDS = 8  # t3sim's own limit
 
 
@@ -51,7 +50,9 @@ def program() -> Path:
     return Path(os.environ.get("T3SIM") or paths.REPO / "build/sim/vfio/t3sim")
 
 
-class Sim:
+class Sim(Script):
+    """Cards are c0, c1 and so on; a number means the card with that name."""
+
     def __init__(
         self,
         cards: int,
@@ -64,12 +65,12 @@ class Sim:
     ):
         if not program().exists():
             raise LabError(f"the card model is not built: {program()} is missing (make sim)")
-        self.cards = [sockets / f"card{number}" for number in range(cards)]
-        self._control = sockets / "sim.control"
+        super().__init__(sockets / "sim.control")
+        self.card_sockets = [sockets / f"card{number}" for number in range(cards)]
         self._log = artifacts / "t3sim.log"
         more = shlex.split(os.environ.get("T3SIM_OPTIONS", ""))  # e.g. --compute-sums
-        argv = [str(program()), "--control", str(self._control), *more, *options]
-        for number, path in enumerate(self.cards):
+        argv = [str(program()), "--control", str(self.control_socket), *more, *options]
+        for number, path in enumerate(self.card_sockets):
             argv += ["--card", f"c{number}={path}"]
             if vhost_user:  # for User Mode Linux
                 argv += ["--vhost-user", f"c{number}"]
@@ -95,53 +96,20 @@ class Sim:
     def alive(self) -> bool:
         return self._child.status is None
 
-    @property
-    def control_socket(self) -> Path:
-        """For `t3sim ctl`."""
-        return self._control
-
     def end_report(self) -> str:
         return f"t3sim ended with status {self._child.status}; its log's end:\n{self._child.tail(60)}"
 
     def tail(self, lines: int = 40) -> str:
         return self._child.tail(lines)
 
-    def control(self, command: str, *arguments: str, timeout: float = 20.0):
-        """Sends a command to the model; see `t3sim ctl SOCKET help`."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-            sock.settimeout(timeout)
-            try:
-                sock.connect(str(self._control))
-                sock.sendall(json.dumps({"command": command, "args": arguments}).encode() + b"\n")
-                with sock.makefile() as replies:
-                    reply = json.loads(replies.readline())
-            except (OSError, ValueError) as error:
-                raise LabError(f"t3sim does not reply to {command!r}: {error}") from error
-        if not reply["ok"]:
-            raise LabError(f"t3sim: {reply['error']}")
-        return reply["result"]
+    def card_name(self, card: int | str) -> str:
+        return f"c{card}" if isinstance(card, int) else card
 
-    def cable(self, wire: str, plugged: bool) -> None:
-        """Plugs a wire in or pulls it."""
-        self.control("wire", "up" if plugged else "down", wire)
-
-    @contextlib.contextmanager
-    def capturing(self, folder: Path) -> Iterator[list[Path]]:
-        """Captures all wires for the time of the context, instead of a running capture; yields the files, one for each
-        wire."""
-        files = [Path(name) for name in self.control("capture", "start", str(folder))]
+    def control(self, command: str, *arguments):
         try:
-            yield files
-        finally:
-            if self.alive:
-                self.control("capture", "stop")
-
-    def counters(self, card: int) -> dict[str, int]:
-        return self.control("counters", f"c{card}")[f"c{card}"]
-
-    def cause(self, card: int, fault: str, *amount) -> None:
-        """Injects a fault into a card; see `t3sim ctl SOCKET cause --list`."""
-        self.control("cause", f"c{card}", fault, *map(str, amount))
+            return super().control(command, *arguments)
+        except T3simError as error:
+            raise LabError(str(error)) from error
 
     def end(self) -> int | None:
         self._child.end()

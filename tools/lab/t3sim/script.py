@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""What a script does with a running t3sim."""
+
+import contextlib
+import os
+import time
+from pathlib import Path
+from typing import Callable, Iterator, TypeVar
+
+from .control import Control, T3simError
+
+Value = TypeVar("Value")
+
+
+class Row:
+    """A row of a table of `t3sim ctl`; its columns are attributes."""
+
+    def __init__(self, script: "Script", columns: dict):
+        self.script = script
+        self.columns = columns
+
+    def __getattr__(self, name: str):
+        try:
+            return self.columns[name]
+        except KeyError:
+            raise AttributeError(f"{type(self).__name__} has no {name}; its columns are {', '.join(self.columns)}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.columns.items())})"
+
+
+class Connection(Row):
+    """An offloaded TCP connection of a card."""
+
+
+class Qp(Row):
+    """A connected QP of a card."""
+
+    @property
+    def connection(self) -> Connection:
+        for each in self.script.connections(self.card):
+            if each.tid == self.tid:
+                return each
+        raise T3simError(f"the connection of QP {self.qp} of card {self.card} has ended")
+
+
+class Card(Row):
+    """A card."""
+
+    def connections(self) -> list[Connection]:
+        return self.script.connections(self.name)
+
+    def qps(self) -> list[Qp]:
+        return self.script.qps(self.name)
+
+    def counters(self) -> dict[str, int]:
+        return self.script.counters(self.name)
+
+    def cause(self, fault: str, *amount) -> None:
+        self.script.cause(self.name, fault, *amount)
+
+
+class Script(Control):
+    """A running t3sim. Cards are named as on its command line."""
+
+    def card_name(self, card) -> str:
+        return str(card)
+
+    def cards(self) -> list[Card]:
+        return [Card(self, row) for row in self.control("cards")]
+
+    def card(self, name) -> Card:
+        for card in self.cards():
+            if card.name == self.card_name(name):
+                return card
+        raise T3simError(f"there is no card '{self.card_name(name)}'")
+
+    def connections(self, *card) -> list[Connection]:
+        return [Connection(self, row) for row in self.control("connections", *map(self.card_name, card))]
+
+    def qps(self, *card) -> list[Qp]:
+        return [Qp(self, row) for row in self.control("qps", *map(self.card_name, card))]
+
+    def counters(self, card) -> dict[str, int]:
+        return self.control("counters", self.card_name(card))[self.card_name(card)]
+
+    def cause(self, card, fault: str, *amount) -> None:
+        """Injects a fault into a card; see `t3sim ctl cause --list`."""
+        self.control("cause", self.card_name(card), fault, *amount)
+
+    def cable(self, wire: str, plugged: bool) -> None:
+        """Plugs a wire in or pulls it."""
+        self.control("wire", "up" if plugged else "down", wire)
+
+    def impair(self, wire: str, end: str = "all", **what) -> None:
+        """Impairs the frames that an end sends: impair("a.0-b.0", loss=0.01, reorder_delay="50us"). Without
+        impairments: none."""
+        words = [f"{key.replace('_', '-')}={value}" for key, value in what.items()]
+        self.control("impair", wire, end, *(words or ["none"]))
+
+    @contextlib.contextmanager
+    def capturing(self, folder: os.PathLike) -> Iterator[list[Path]]:
+        """Captures all wires for the time of the context, instead of a running capture; yields the files, one for each
+        wire."""
+        files = [Path(name) for name in self.control("capture", "start", folder)]
+        try:
+            yield files
+        finally:
+            if self.alive:
+                self.control("capture", "stop")
+
+    @property
+    def alive(self) -> bool:
+        """Whether t3sim still listens."""
+        with contextlib.suppress(T3simError):
+            self.connect().close()
+            return True
+        return False
+
+    def wait(self, condition: Callable[[], Value], timeout: float = 20.0) -> Value:
+        """The first value of the condition that is true."""
+        end = time.monotonic() + timeout
+        while not (value := condition()):
+            if time.monotonic() >= end:
+                raise TimeoutError(f"not within {timeout} s: {condition.__name__}")
+            time.sleep(0.01)
+        return value
