@@ -159,6 +159,10 @@ void Card::Impl::add_hooks(RegisterHooks& hooks) {
 /// PL_RST: resets everything except PCI configuration, VPD, flash and cables. Connections end without a
 /// segment, and without a message to the host: only their own timers end them at the peers.
 void Card::Impl::chip_reset() {
+    if (probe)
+        probe({.kind = EventKind::reset});
+    if (faults.unplugged)
+        set_signal(true);
     faults.reset();
     if (std::exchange(bus_faults, faults.lies.any())) {
         faulty_bus.drop();
@@ -274,12 +278,18 @@ std::optional<RingState> Card::ring(std::uint32_t number) const {
 }
 
 void Card::record(Recorder* recorder) {
-    const Probe probe = recorder ? Probe(recorder, recorder->add_card(impl_->config.name)) : Probe();
-    impl_->probe = probe;
+    impl_->tee.recorder = recorder;
+    impl_->tee.card = recorder ? recorder->add_card(impl_->config.name) : 0;
+    impl_->select_bus();
+}
+
+void Card::observe(EventSink* observer) {
+    impl_->tee.observer = observer;
     impl_->select_bus();
 }
 
 void Card::Impl::select_bus() {
+    probe = tee.observer ? Probe(&tee, tee.card) : tee.recorder ? Probe(tee.recorder, tee.card) : Probe();
     Host& bus = bus_faults ? static_cast<Host&>(faulty_bus) : real_host;
     recorded_host.set_bus(probe, bus);
     Host& host = probe ? static_cast<Host&>(recorded_host) : bus;
@@ -336,24 +346,33 @@ unsigned Card::msix_vectors() const {
 }
 
 std::uint64_t Card::mmio_read(unsigned bar, std::uint64_t offset, unsigned size) {
-    if (impl_->bus_faults) [[unlikely]]
+    if (impl_->bus_faults) [[unlikely]] {
+        if (impl_->faults.unplugged)
+            return ~std::uint64_t{0} >> (64 - 8 * size);
         impl_->faulty_bus.flush();
+    }
     if (impl_->probe) [[unlikely]]
         return impl_->recorded_read(bar, offset, size);
     return impl_->read(bar, offset, size);
 }
 
 void Card::mmio_write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value) {
+    if (impl_->faults.unplugged) [[unlikely]]
+        return;
     if (impl_->probe) [[unlikely]]
         return impl_->recorded_write(bar, offset, size, value);
     impl_->write(bar, offset, size, value);
 }
 
 void Card::config_read(std::uint32_t offset, MutableBytes to) {
-    impl_->pci.read(offset, to);
+    if (impl_->faults.unplugged)
+        std::fill(to.begin(), to.end(), std::uint8_t{0xff});
+    else
+        impl_->pci.read(offset, to);
 }
 void Card::config_write(std::uint32_t offset, Bytes from) {
-    impl_->pci.write(offset, from);
+    if (!impl_->faults.unplugged)
+        impl_->pci.write(offset, from);
 }
 
 void Card::reset() {

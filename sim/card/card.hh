@@ -22,6 +22,7 @@
 namespace t3sim {
 
 class Counters;
+class EventSink;
 class Recorder;
 
 /// Modelled chip revisions (docs/card-model.md).
@@ -56,6 +57,10 @@ public:
     /// Starts to record all events of the card to @p recorder, which must outlive the recording; nullptr
     /// stops it.
     void record(Recorder* recorder);
+    /// Reports all events of the card to @p observer too, which must outlive this; nullptr stops it. In an
+    /// event it may do the same, and inject faults that are at_once. Events come before they have an effect
+    /// outside of the card; DMA, register reads and interrupts after it.
+    void observe(EventSink* observer);
 
     // Snapshots of the card's objects (state.hh), by number. All numbers are below the limit of their kind;
     // nothing: no object has this number.
@@ -73,16 +78,29 @@ public:
 
     /// A fault that can be injected (docs/faults.md).
     struct Fault {
-        enum class Amount : std::uint8_t { none, times, time };
+        /// nth: that operation, counted from now.
+        enum class Amount : std::uint8_t { none, times, time, nth };
+        /// What a Target may select.
+        enum class Object : std::uint8_t { none, connection, qp };
         const char* name;
         Amount amount;                ///< kind of the second argument of inject()
         std::uint64_t default_amount; ///< its default: times, or nanoseconds
         const char* what;
+        Object object = Object::none;
+        /// May be injected from within an event of the card.
+        bool at_once = false;
+    };
+    /// A connection by its TID or its QP; neither: all.
+    struct Target {
+        std::optional<std::uint32_t> tid{}, qp{};
     };
     [[nodiscard]] static std::vector<Fault> faults();
     /// Injects the fault now, or arms it. Throws std::invalid_argument, with a complete sentence, if there is
-    /// no such fault or it has no amount.
-    void inject(std::string_view name, std::optional<std::uint64_t> amount = std::nullopt);
+    /// no such fault, or no such amount or target.
+    void inject(std::string_view name, std::optional<std::uint64_t> amount, const Target& target);
+    void inject(std::string_view name, std::optional<std::uint64_t> amount = std::nullopt) {
+        inject(name, amount, Target{});
+    }
 
     /// What a card that lies to its driver lies about (docs/faults.md).
     struct LieKind {

@@ -45,11 +45,29 @@ struct Card::Impl final : MacServices {
     void select_bus();
     /// Puts the FaultyHost in front of the real host.
     void enable_bus_faults();
+    void set_signal(bool signal);
     /// Removes the signal of both ports for @p time.
     void flap_link(Time time);
+    /// Takes the card out of its slot until a reset. All that it does has no effect outside.
+    void unplug();
+    /// The TID or the QP of a target, as the fault's kind of objects needs it. Throws std::invalid_argument.
+    [[nodiscard]] std::uint32_t object_of(const Fault& fault, const Target& target) const;
+
+    /// Passes events to the recorder and to the observer.
+    struct Tee final : EventSink {
+        void record(std::uint8_t card, const RecordHead& head, Bytes data) override {
+            if (recorder)
+                recorder->record(card, head, data);
+            observer->record(card, head, data);
+        }
+        Recorder* recorder = nullptr;
+        std::uint8_t card = 0;
+        EventSink* observer = nullptr;
+    };
 
     CardConfig config;
     EventQueue& events;
+    Tee tee;
     Probe probe;
     Host& real_host;
     Counters counters;

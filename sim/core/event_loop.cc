@@ -259,12 +259,13 @@ void EventLoop::run_once(int timeout_ms) {
         queue_.run_due(now - start_, [] { return false; }); // only advances the time
         begin_turn(now);
         charge(entry->share, [&] { entry->handler(event.events); });
+        queue_.run_urgent();
     }
     advance();
 }
 
 bool EventLoop::turn_is_over() const {
-    return monotonic() >= turn_end_;
+    return queue_.is_urgent() || monotonic() >= turn_end_;
 }
 
 void EventLoop::expect_request() {

@@ -39,19 +39,19 @@ public:
 
     /// Runs @p handler at @p when. A time in the past means now, after all events that are already due.
     /// Events of the same time run in the order in which they were scheduled.
-    Id at(Time when, Handler handler) {
-        Event* event;
-        if (unused_.empty()) {
-            event = &events_.emplace_back(events_.size());
-        } else {
-            event = unused_.back();
-            unused_.pop_back();
-        }
-        event->handler = std::move(handler);
-        heap_.start(*event, when < now_ ? now_ : when);
-        return {.when = event->when(), .serial = event->serial(), .place = event->place};
-    }
+    Id at(Time when, Handler handler) { return schedule(when < now_ ? now_ : when, std::move(handler)); }
     Id after(Time delay, Handler handler) { return at(now_ + delay, std::move(handler)); }
+    /// Runs @p handler as the next event, before all others that are due.
+    Id next_of_all(Handler handler) { return schedule(0, std::move(handler)); }
+    /// Whether one of next_of_all() has not run.
+    [[nodiscard]] bool is_urgent() const {
+        return now_ != 0 && !heap_.empty() && heap_.earliest()->when() == 0;
+    }
+    /// Runs those of next_of_all().
+    void run_urgent() {
+        while (is_urgent())
+            run_earliest();
+    }
 
     /// Removes an event; false if it has run or does not exist.
     bool cancel(Id id) {
@@ -108,6 +108,19 @@ private:
         Handler handler;
     };
     static_assert(sizeof(Event) + 8 * sizeof(void*) <= event_cost);
+
+    Id schedule(Time when, Handler&& handler) {
+        Event* event;
+        if (unused_.empty()) {
+            event = &events_.emplace_back(events_.size());
+        } else {
+            event = unused_.back();
+            unused_.pop_back();
+        }
+        event->handler = std::move(handler);
+        heap_.start(*event, when);
+        return {.when = event->when(), .serial = event->serial(), .place = event->place};
+    }
 
     /// Removes an event. Its place is free then, also for an event that the handler schedules.
     Handler take(Event& event) {

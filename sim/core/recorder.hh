@@ -41,6 +41,7 @@ enum class EventKind : std::uint8_t {
     fpdu_in,      ///< the same; unit: the framing error, 0 is none
     cqe,          ///< where: completion queue, data: the entry
     async_event,  ///< the same
+    reset,        ///< of the chip
     count
 };
 
@@ -48,6 +49,7 @@ enum class EventKind : std::uint8_t {
 struct RecordHead {
     static constexpr std::uint32_t none = 0xffffffff;
     static constexpr std::uint16_t flag_failed = 1; ///< bus error
+    static constexpr std::uint16_t flag_lost = 2;   ///< of a segment: by a fault of the card
 
     EventKind kind = EventKind::card;
     std::uint16_t unit = 0;
@@ -76,7 +78,14 @@ inline std::string file_of(const std::string& file, std::uint32_t component) {
 }
 } // namespace trace_file
 
-class Recorder {
+/// Receives the events of cards.
+class EventSink {
+public:
+    virtual ~EventSink() = default;
+    virtual void record(std::uint8_t card, const RecordHead& head, Bytes data) = 0;
+};
+
+class Recorder final : public EventSink {
 public:
     /// Which part of a recording the file has. All files of a recording have the same id.
     struct Component {
@@ -91,11 +100,11 @@ public:
         : Recorder(queue, std::move(path), limit, Component{}) {}
     Recorder(const Recorder&) = delete;
     Recorder& operator=(const Recorder&) = delete;
-    ~Recorder();
+    ~Recorder() override;
 
     /// Returns the number of the card and writes its name to the file.
     std::uint8_t add_card(const std::string& name);
-    void record(std::uint8_t card, const RecordHead& head, Bytes data);
+    void record(std::uint8_t card, const RecordHead& head, Bytes data) override;
     /// Writes buffered records to disk. record() does so when the buffer or its age has reached a limit.
     void flush();
 
@@ -119,28 +128,28 @@ private:
     bool failed_ = false;
 };
 
-/// The hook through which a block reports events to the recorder, if one is attached.
+/// The hook through which a block reports events to the recorder and to observers, if one is attached.
 class Probe {
 public:
     Probe() = default;
-    Probe(Recorder* recorder, std::uint8_t card) : recorder_(recorder), card_(card) {}
+    Probe(EventSink* sink, std::uint8_t card) : sink_(sink), card_(card) {}
 
     explicit operator bool() const {
 #ifdef T3_WITHOUT_RECORDER // baseline of bench/, which measures the cost of hooks without a recorder
         return false;
 #else
-        return recorder_ != nullptr;
+        return sink_ != nullptr;
 #endif
     }
-    /// Requires a recorder. A length of 0 in @p head means the size of @p data.
+    /// Requires a sink. A length of 0 in @p head means the size of @p data.
     [[gnu::cold, gnu::noinline]] void operator()(RecordHead head, Bytes data = {}) const {
         if (head.length == 0)
             head.length = static_cast<std::uint32_t>(data.size());
-        recorder_->record(card_, head, data);
+        sink_->record(card_, head, data);
     }
 
 private:
-    Recorder* recorder_ = nullptr;
+    EventSink* sink_ = nullptr;
     std::uint8_t card_ = 0;
 };
 

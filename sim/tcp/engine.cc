@@ -99,6 +99,12 @@ bool Engine::claims(Bytes packet, bool listening) const {
     return by_tuple_.contains(to->tuple) || starts_connection(*to, listening);
 }
 
+std::optional<ConnId> Engine::find(Bytes packet) const {
+    const auto to = peek(packet);
+    const auto found = to ? by_tuple_.find(to->tuple) : by_tuple_.end();
+    return found == by_tuple_.end() ? std::nullopt : std::optional(found->second->id);
+}
+
 bool Engine::starts_connection(const Addressed& to, bool listening) const {
     return listening && (to.flags & (flag_syn | flag_ack | flag_rst | flag_fin)) == flag_syn &&
            listener(to.tuple).has_value();

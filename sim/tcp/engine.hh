@@ -170,6 +170,8 @@ public:
     bool input(Bytes packet, bool listening = true, const Packet* intact = nullptr);
     /// Whether input() would consume @p packet.
     [[nodiscard]] bool claims(Bytes packet, bool listening = true) const;
+    /// The connection of a packet, if it has one.
+    [[nodiscard]] std::optional<ConnId> find(Bytes packet) const;
     /// Runs timers that are due, at most timers_at_a_time and until drained_at_a_time bytes are delivered:
     /// next_deadline() may be due again.
     void advance();

@@ -426,6 +426,8 @@ Words segment(const Event& e) {
     w.more = fmt::format("seq {:#x}{}, {}:{} to {}:{}", s->seq,
                          (s->flags & Segment::ack_flag) != 0 ? fmt::format(" ack {:#x}", s->ack) : "",
                          ip_text(s->ends.ip), s->ends.port, ip_text(s->ends.peer_ip), s->ends.peer_port);
+    if ((e.head.flags & RecordHead::flag_lost) != 0)
+        w.more += ", LOST by a fault";
     return w;
 }
 
@@ -483,6 +485,10 @@ Words completion(const Event& e) {
     return w;
 }
 
+Words chip_reset(const Event&) {
+    return {"chip reset", {}, {}};
+}
+
 // --- Kinds -------------------------------------------------------------------------------------------------
 
 constexpr struct {
@@ -490,11 +496,11 @@ constexpr struct {
     Words (*describe)(const Event&);
     std::size_t min_data; ///< that describe() needs
 } kinds[] = {
-    {"card", nullptr, 0},     {"mmio", mmio, 0},       {"mmio", mmio, 0},      {"doorbell", doorbell, 0},
-    {"dma", dma, 0},          {"dma", dma, 0},         {"irq", interrupt, 0},  {"wr", work_request, 0},
-    {"cpl", cpl, 4},          {"tcp out", segment, 0}, {"tcp in", segment, 0}, {"eth out", frame, 0},
-    {"eth in", frame, 0},     {"fpdu out", fpdu, 0},   {"fpdu in", fpdu, 0},   {"cqe", completion, 0},
-    {"event", completion, 0},
+    {"card", nullptr, 0},     {"mmio", mmio, 0},        {"mmio", mmio, 0},      {"doorbell", doorbell, 0},
+    {"dma", dma, 0},          {"dma", dma, 0},          {"irq", interrupt, 0},  {"wr", work_request, 0},
+    {"cpl", cpl, 4},          {"tcp out", segment, 0},  {"tcp in", segment, 0}, {"eth out", frame, 0},
+    {"eth in", frame, 0},     {"fpdu out", fpdu, 0},    {"fpdu in", fpdu, 0},   {"cqe", completion, 0},
+    {"event", completion, 0}, {"reset", chip_reset, 0},
 };
 static_assert(std::size(kinds) == static_cast<std::size_t>(EventKind::count));
 

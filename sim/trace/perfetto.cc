@@ -29,6 +29,7 @@ Track track_of(EventKind kind) {
     switch (kind) {
     case EventKind::mmio_read:
     case EventKind::mmio_write:
+    case EventKind::reset:
         return mmio;
     case EventKind::doorbell:
         return doorbells;

@@ -40,7 +40,21 @@ struct Context {
     std::string card; ///< where a part of a table begins; empty: at the start
     std::uint32_t number = 0;
     json next; ///< of the reply: where the next part begins
+    std::shared_ptr<Subscription>& subscription;
+    std::function<void()> wake; ///< the client
 };
+
+/// What a command does in the thread of one component.
+struct Action {
+    unsigned component;
+    std::function<json()> run; ///< throws std::exception: the reason why it failed
+    bool at_once = false;      ///< may run from within an event of a card
+};
+
+/// Of a command that has its result already.
+Action result_of(json result) {
+    return {0, [result = std::move(result)] { return result; }};
+}
 
 const Rig::Slot& find_card(Context& context, const std::string& name) {
     if (const auto* slot = context.rig.slot(name))
@@ -132,14 +146,14 @@ Wire& find_wire(Context& context, const std::string& name) {
     throw Refused(fmt::format("there is no wire '{}'; wires are: {}", name, known.empty() ? "none" : known));
 }
 
-json wire(Context& context, const Arguments& arguments) {
+Action wire(Context& context, const Arguments& arguments) {
     if (arguments[0] != "up" && arguments[0] != "down")
         throw Refused("expected: wire up NAME or wire down NAME");
     Wire& wire = find_wire(context, arguments[1]);
-    return on(context, context.rig.component(wire), [&] {
-        wire.set_up(arguments[0] == "up");
-        return wire_state(wire);
-    });
+    return {context.rig.component(wire), [&wire, up = arguments[0] == "up"] {
+                wire.set_up(up);
+                return wire_state(wire);
+            }};
 }
 
 bool is_stop(const Arguments& arguments) {
@@ -177,35 +191,36 @@ json record(Context& context, const Arguments& arguments) {
     return nullptr;
 }
 
-json impair(Context& context, const Arguments& arguments) {
+Action impair(Context& context, const Arguments& arguments) {
     Wire& wire = find_wire(context, arguments[0]);
     const auto& labels = wire.labels();
-    const auto end = std::find(labels.begin(), labels.end(), arguments[1]);
-    if (end == labels.end() && arguments[1] != "all")
-        throw Refused(fmt::format("wire '{}' has no end '{}'; its ends are: all, {}", wire.name(),
-                                  arguments[1], fmt::join(labels, ", ")));
+    const std::string& end = arguments[1];
+    if (std::ranges::find(labels, end) == labels.end() && end != "all")
+        throw Refused(fmt::format("wire '{}' has no end '{}'; its ends are: all, {}", wire.name(), end,
+                                  fmt::join(labels, ", ")));
     Impairments impairments;
     std::string wrong;
     for (std::size_t i = 2; i < arguments.size(); i++)
         if (!parse_impairment(arguments[i], impairments, wrong))
             throw Refused(wrong);
-    return on(context, context.rig.component(wire), [&] {
-        for (unsigned port = 0; port < labels.size(); port++) {
-            if (end != labels.end() && labels[port] != *end)
-                continue;
-            wire.impair(port, impairments);
-            impairments.seed++; // with equal seeds both directions would lose the same frames
-        }
-        return wire_state(wire);
-    });
+    return {context.rig.component(wire), [&wire, end, impairments]() mutable {
+                for (unsigned port = 0; port < wire.labels().size(); port++) {
+                    if (end != "all" && wire.labels()[port] != end)
+                        continue;
+                    wire.impair(port, impairments);
+                    impairments.seed++; // with equal seeds both directions would lose the same frames
+                }
+                return wire_state(wire);
+            }};
 }
 
 json faults() {
-    constexpr std::array amounts{"", "[TIMES]", "[TIME]"};
+    constexpr std::array amounts{"", "[TIMES]", "[TIME]", "[nth=N]"};
     json result = json::array();
     for (const Card::Fault& fault : Card::faults())
         result.push_back({{"name", fault.name},
                           {"amount", amounts.at(static_cast<std::size_t>(fault.amount))},
+                          {"target", fault.object != Card::Fault::Object::none},
                           {"what", fault.what}});
     return result;
 }
@@ -228,15 +243,29 @@ std::uint64_t parse_amount(const Card::Fault& fault, const std::string& text) {
         if (const auto time = parse_time(text))
             return *time;
         throw Refused("'" + text + "': expected a time such as 200ms");
+    case Card::Fault::Amount::nth:
+        throw Refused("'" + text + "': expected tid=N, qp=N or nth=N");
     case Card::Fault::Amount::none:
         break;
     }
     throw Refused(fmt::format("the fault '{}' has no amount", fault.name));
 }
 
-json cause(Context& context, const Arguments& arguments) {
+/// The number behind @p key ("nth="), if @p text begins with it.
+template <typename Number>
+bool parse_key(const std::string& text, std::string_view key, std::optional<Number>& to) {
+    if (!text.starts_with(key))
+        return false;
+    Number value = 0;
+    if (!parse_number(text.substr(key.size()), value))
+        throw Refused("'" + text + "': expected a number");
+    to = value;
+    return true;
+}
+
+Action cause(Context& context, const Arguments& arguments) {
     if (arguments[0] == "--list" && arguments.size() == 1)
-        return faults();
+        return result_of(faults());
     const Rig::Slot& slot = find_card(context, arguments[0]);
     if (arguments.size() < 2)
         throw Refused("expected: cause CARD FAULT; cause --list shows the faults");
@@ -245,24 +274,35 @@ json cause(Context& context, const Arguments& arguments) {
         std::find_if(all.begin(), all.end(), [&](const Card::Fault& f) { return arguments[1] == f.name; });
     if (fault == all.end())
         throw Refused("there is no fault '" + arguments[1] + "'; cause --list shows all");
-    const auto amount =
-        arguments.size() == 3 ? std::optional(parse_amount(*fault, arguments[2])) : std::nullopt;
-    context.rig.on(slot.component, [&] { slot.card->inject(fault->name, amount); });
-    return nullptr;
+    std::optional<std::uint64_t> amount;
+    Card::Target target;
+    for (std::size_t i = 2; i < arguments.size(); i++) {
+        const std::string& text = arguments[i];
+        const bool nth = fault->amount == Card::Fault::Amount::nth && parse_key(text, "nth=", amount);
+        if (!nth && !parse_key(text, "tid=", target.tid) && !parse_key(text, "qp=", target.qp))
+            amount = parse_amount(*fault, text);
+    }
+    return {slot.component,
+            [&slot, name = fault->name, amount, target] {
+                slot.card->inject(name, amount, target);
+                return nullptr;
+            },
+            fault->at_once};
 }
 
-json lie(Context& context, const Arguments& arguments) {
+Action lie(Context& context, const Arguments& arguments) {
     if (arguments[0] == "--list" && arguments.size() == 1) {
         json result = json::array();
         for (const Card::LieKind& kind : Card::lie_kinds())
             result.push_back({{"name", kind.name}, {"what", kind.what}});
-        return result;
+        return result_of(std::move(result));
     }
     const Rig::Slot& slot = find_card(context, arguments[0]);
-    if (arguments.size() == 2 && arguments[1] == "off") {
-        context.rig.on(slot.component, [&] { slot.card->stop_lies(); });
-        return nullptr;
-    }
+    if (arguments.size() == 2 && arguments[1] == "off")
+        return {slot.component, [&slot] {
+                    slot.card->stop_lies();
+                    return nullptr;
+                }};
     constexpr double usual_rate = 0.01;
     std::uint64_t seed = 0;
     double rate = usual_rate;
@@ -271,33 +311,27 @@ json lie(Context& context, const Arguments& arguments) {
     const bool has_rate = arguments.size() > 2 && parse_number(arguments[2], rate);
     if (!(rate > 0 && rate <= 1))
         throw Refused("'" + arguments[2] + "': expected a rate above 0, and 1 at most");
-    const auto kinds = std::span(arguments).subspan(has_rate ? 3 : 2);
-    try {
-        context.rig.on(slot.component, [&] { slot.card->lie(seed, rate, kinds); });
-    } catch (const std::invalid_argument& e) {
-        throw Refused(e.what());
-    }
-    return nullptr;
+    Arguments kinds(arguments.begin() + (has_rate ? 3 : 2), arguments.end());
+    return {slot.component, [&slot, seed, rate, kinds = std::move(kinds)] {
+                slot.card->lie(seed, rate, kinds);
+                return nullptr;
+            }};
 }
 
-json guess(Context& context, const Arguments& arguments) {
+Action guess(Context& context, const Arguments& arguments) {
     if (arguments[0] == "--list" && arguments.size() == 1) {
         json result = json::array();
         for (const Card::Question& row : Card::questions())
             result.push_back(
                 {{"name", fmt::format("G{}", row.number)}, {"modelled", row.modelled}, {"other", row.other}});
-        return result;
+        return result_of(std::move(result));
     }
     const Rig::Slot& slot = find_card(context, arguments[0]);
-    try {
-        return on(context, slot.component, [&] {
-            for (std::size_t i = 1; i < arguments.size(); i++)
-                slot.card->guess(arguments[i]);
-            return slot.card->guesses();
-        });
-    } catch (const std::invalid_argument& e) {
-        throw Refused(e.what());
-    }
+    return {slot.component, [&slot, arguments] {
+                for (std::size_t i = 1; i < arguments.size(); i++)
+                    slot.card->guess(arguments[i]);
+                return slot.card->guesses();
+            }};
 }
 
 json table(Context& context, const Arguments& arguments) {
@@ -328,9 +362,68 @@ json table(Context& context, const Arguments& arguments) {
     return std::move(part.rows);
 }
 
-json reset(Context& context, const Arguments& arguments) {
+Action reset(Context& context, const Arguments& arguments) {
     const Rig::Slot& slot = find_card(context, arguments[0]);
-    context.rig.on(slot.component, [&] { slot.server->reset_device(); });
+    return {slot.component, [&slot] {
+                slot.server->reset_device();
+                return nullptr;
+            }};
+}
+
+Action action_of(Context& context, const std::string& command, const Arguments& arguments);
+
+json at(Context& context, const Arguments& arguments) {
+    const Rig::Slot& slot = find_card(context, arguments[0]);
+    CardEvents& events = *slot.events;
+    if (arguments.size() == 1)
+        return on(context, slot.component, [&] { return events.commands(); });
+    if (arguments.size() == 2 && arguments[1] == "off") {
+        context.rig.on(slot.component, [&] { events.drop_rules(); });
+        return nullptr;
+    }
+    Arguments selection{arguments[1]};
+    std::optional<std::uint64_t> nth;
+    auto word = arguments.begin() + 2;
+    for (; word != arguments.end() && word->find('=') != std::string::npos; ++word)
+        if (!parse_key(*word, "nth=", nth))
+            selection.push_back(*word);
+    if (nth == 0U)
+        throw Refused("nth is counted from 1");
+    EventFilter filter(selection);
+    if (word == arguments.end())
+        throw Refused(
+            "expected a command behind the event, for example: at a cpl name=PEER_CLOSE cause a unplug");
+    const std::string& command = *word;
+    const Action action = action_of(context, command, {word + 1, arguments.end()});
+    if (action.component != slot.component)
+        throw Refused(fmt::format("no wires join the card '{}' and what '{}' is about", arguments[0],
+                                  fmt::join(word, arguments.end(), " ")));
+    context.rig.on(slot.component, [&] {
+        events.add({.command = fmt::format("{}", fmt::join(word, arguments.end(), " ")),
+                    .filter = filter,
+                    .left = nth.value_or(1),
+                    .at_once = action.at_once,
+                    .run = [run = action.run] { (void)run(); }});
+    });
+    return nullptr;
+}
+
+json subscribe(Context& context, const Arguments& arguments) {
+    if (context.subscription)
+        throw Refused("this connection has a subscription already");
+    std::vector<const Rig::Slot*> slots;
+    Arguments selection;
+    for (const std::string& word : arguments) {
+        if (const Rig::Slot* slot = context.rig.slot(word))
+            slots.push_back(slot);
+        else
+            selection.push_back(word);
+    }
+    const auto subscription = std::make_shared<Subscription>(EventFilter(selection), context.wake);
+    for (const Rig::Slot& slot : context.rig.slots())
+        if (slots.empty() || std::ranges::find(slots, &slot) != slots.end())
+            context.rig.on(slot.component, [&] { slot.events->subscribe(subscription); });
+    context.subscription = subscription;
     return nullptr;
 }
 
@@ -351,6 +444,7 @@ struct Row {
     json (*handler)(Context&, const Arguments&);
     const char* usage;
     bool is_table = false;
+    Action (*prepare)(Context&, const Arguments&) = nullptr; ///< instead of a handler; also for `at`
 };
 
 constexpr Row rows[] = {
@@ -361,30 +455,42 @@ constexpr Row rows[] = {
     {"cqs", 0, 1, table, "cqs [CARD]            completion queues", true},
     {"regions", 0, 1, table, "regions [CARD]        memory regions and windows", true},
     {"rings", 0, 1, table, "rings [CARD]          rings in host memory: of QPs and of the NIC driver", true},
-    {"reset", 1, 1, reset, "reset CARD            resets the card, as a reset of its PCI function does"},
+    {"reset", 1, 1, nullptr, "reset CARD            resets the card, as a reset of its PCI function does",
+     false, reset},
     {"wires", 0, 0, wires, "wires                 state and statistics of the wires"},
-    {"wire", 2, 2, wire, "wire up|down NAME     plugs or pulls a cable"},
+    {"wire", 2, 2, nullptr, "wire up|down NAME     plugs or pulls a cable", false, wire},
     {"capture", 1, 3, capture,
      "capture start DIR [SIZE] | capture stop\n                      writes DIR/WIRE.pcapng for each wire"},
     {"record", 1, 3, record,
      "record start FILE [SIZE] | record stop\n                      records events of all cards, for t3sim "
      "trace"},
-    {"impair", 3, 16, impair,
+    {"impair", 3, 16, nullptr,
      "impair WIRE END|all KEY=VALUE... | none\n                      impairs frames of END: loss, duplicate, "
      "reorder, corrupt (0 to 1), delay,\n                      jitter, reorder-delay (50us), rate (1G), "
-     "queue (64K), seed"},
-    {"cause", 1, 3, cause,
-     "cause CARD FAULT [TIMES|TIME] | cause --list\n                      injects a fault into the card, "
-     "see "
-     "docs/faults.md"},
-    {"lie", 1, 10, lie,
+     "queue (64K), seed",
+     false, impair},
+    {"cause", 1, 4, nullptr,
+     "cause CARD FAULT [TIMES|TIME|tid=N|qp=N|nth=N] | cause --list\n                      injects a fault "
+     "into the card, see docs/faults.md",
+     false, cause},
+    {"at", 1, 24, at,
+     "at CARD EVENT [name=NAME] [tid=N] [qp=N] [nth=N] COMMAND... | at CARD [off]\n                      "
+     "runs "
+     "cause, lie, guess, impair, wire or reset at the nth such event, see\n                      "
+     "docs/script.md"},
+    {"subscribe", 0, 24, subscribe,
+     "subscribe [CARD] [EVENT] [name=NAME] [tid=N] [qp=N]\n                      prints what the cards do, a "
+     "line of JSON each, until it is interrupted"},
+    {"lie", 1, 10, nullptr,
      "lie CARD SEED [RATE] [KIND...] | lie CARD off | lie --list\n                      makes the card lie "
      "to its "
-     "driver, see docs/faults.md"},
-    {"guess", 1, 16, guess,
+     "driver, see docs/faults.md",
+     false, lie},
+    {"guess", 1, 16, nullptr,
      "guess CARD [Gn=other|Gn=modelled...] | guess --list\n                      selects the card's answers "
      "to "
-     "open questions, and shows those that are not usual"},
+     "open questions, and shows those that are not usual",
+     false, guess},
     {"version", 0, 0, version, "version               of the protocol and of the program"},
     {"quit", 0, 0, quit, "quit                  ends t3sim"},
     {"help", 0, 0, help, "help                  this list"},
@@ -395,6 +501,25 @@ json help(Context&, const Arguments&) {
     for (const auto& row : rows)
         result.push_back(row.usage);
     return result;
+}
+
+const Row& find_row_of(const std::string& command, const Arguments& arguments) {
+    for (const auto& row : rows) {
+        if (command != row.name)
+            continue;
+        if (arguments.size() < row.min_arguments || arguments.size() > row.max_arguments)
+            throw Refused(std::string("usage: ") + row.usage);
+        return row;
+    }
+    throw Refused("unknown command '" + command + "'; try help");
+}
+
+Action action_of(Context& context, const std::string& command, const Arguments& arguments) {
+    const Row& row = find_row_of(command, arguments);
+    if (!row.prepare)
+        throw Refused("'" + command +
+                      "' cannot run at an event; cause, lie, guess, impair, wire and reset can");
+    return row.prepare(context, arguments);
 }
 
 json dispatch(Context& context, const std::string& line) {
@@ -426,15 +551,11 @@ json dispatch(Context& context, const std::string& line) {
         }
     }
     context.command = request["command"].get<std::string>();
-    const std::string& command = context.command;
-    for (const auto& row : rows) {
-        if (command != row.name)
-            continue;
-        if (arguments.size() < row.min_arguments || arguments.size() > row.max_arguments)
-            throw Refused(std::string("usage: ") + row.usage);
+    const Row& row = find_row_of(context.command, arguments);
+    if (!row.prepare)
         return row.handler(context, arguments);
-    }
-    throw Refused("unknown command '" + command + "'; try help");
+    const Action action = row.prepare(context, arguments);
+    return on(context, action.component, action.run);
 }
 
 } // namespace
@@ -450,8 +571,8 @@ Control::~Control() {
         loop_.unwatch(client.watch);
 }
 
-std::string Control::handle_line(const std::string& line) {
-    Context context{loop_, rig_, {}, {}, 0, {}};
+std::string Control::handle_line(const std::string& line, std::shared_ptr<Subscription>& subscription) {
+    Context context{loop_, rig_, {}, {}, 0, {}, subscription, waker()};
     json reply{{"version", version}};
     try {
         json result = dispatch(context, line);
@@ -462,6 +583,9 @@ std::string Control::handle_line(const std::string& line) {
     } catch (const std::runtime_error& e) {
         reply["ok"] = false;
         reply["error"] = e.what();
+    } catch (const std::invalid_argument& e) { // of a card, about its arguments
+        reply["ok"] = false;
+        reply["error"] = e.what();
     }
     // The request may contain invalid UTF-8, which the reply must not repeat.
     return reply.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -469,7 +593,8 @@ std::string Control::handle_line(const std::string& line) {
 
 void Control::accept(Fd socket) {
     if (clients_.size() >= max_clients) {
-        const auto idle = std::ranges::find_if(clients_, &Client::idle);
+        const auto idle =
+            std::ranges::find_if(clients_, [](const Client& one) { return one.idle() && !one.subscription; });
         drop(idle == clients_.end() ? clients_.begin() : idle);
     }
     listener_.pause(worker_.is_behind()); // until it is idle
@@ -489,7 +614,27 @@ void Control::accept(Fd socket) {
     }
 }
 
-void Control::drop(std::list<Client>::iterator client) {
+std::function<void()> Control::waker() {
+    return [this, token = std::weak_ptr(share_)] {
+        loop_.post([this, token] {
+            if (token.lock())
+                wake_subscribers();
+        });
+    };
+}
+
+void Control::wake_subscribers() {
+    for (const Client& client : clients_)
+        if (client.subscription)
+            loop_.change(client.watch, client.idle() ? EPOLLIN : EPOLLOUT);
+}
+
+void Control::drop(ClientPlace client) {
+    if (client->subscription)
+        for (const auto& slot : rig_.slots())
+            rig_.post(slot.component, [events = slot.events.get(), gone = client->subscription] {
+                events->unsubscribe(gone);
+            });
     loop_.unwatch(client->watch);
     shutdown(client->socket.get(), SHUT_RDWR);
     worker_.close(std::move(client->socket));
@@ -519,8 +664,10 @@ bool Control::read(Client& client) {
 /// have their turns.
 bool Control::work(Client& client) {
     if (const auto end = client.input.find('\n'); client.output.empty() && end != std::string::npos) {
-        client.output = handle_line(client.input.substr(0, end)) + '\n';
+        client.output = handle_line(client.input.substr(0, end), client.subscription) + '\n';
         client.input.erase(0, end + 1);
+    } else if (client.output.empty() && client.subscription) {
+        client.output = client.subscription->lines();
     }
     if (!client.output.empty() && !send_output(client))
         return false;
@@ -557,15 +704,18 @@ public:
         if (::send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL) !=
             static_cast<ssize_t>(line.size()))
             throw Failed("connection lost");
-        std::string text;
         std::array<char, 65536> piece{};
-        while (text.empty() || text.back() != '\n') {
+        auto end = input_.find('\n');
+        while (end == std::string::npos) {
             const ssize_t n = recv(socket_.get(), piece.data(), piece.size(), 0);
             if (n <= 0)
                 break;
-            text.append(piece.data(), static_cast<std::size_t>(n));
+            const std::size_t before = input_.size();
+            input_.append(piece.data(), static_cast<std::size_t>(n));
+            end = input_.find('\n', before);
         }
-        json reply = json::parse(text, nullptr, false);
+        json reply = json::parse(input_.substr(0, end), nullptr, false);
+        input_.erase(0, end == std::string::npos ? end : end + 1);
         if (!reply.is_object() || !reply.contains("ok"))
             throw Failed("no reply");
         if (!reply["ok"].get<bool>())
@@ -586,8 +736,22 @@ public:
         }
     }
 
+    /// Prints what follows the reply until the connection ends.
+    void copy_lines() {
+        std::array<char, 65536> piece{};
+        for (;;) {
+            fmt::print("{}", input_);
+            std::fflush(stdout);
+            const ssize_t n = recv(socket_.get(), piece.data(), piece.size(), 0);
+            if (n <= 0)
+                break;
+            input_.assign(piece.data(), static_cast<std::size_t>(n));
+        }
+    }
+
 private:
     Fd socket_;
+    std::string input_; ///< behind the last reply
 };
 
 const Row* find_row(std::string_view command) {
@@ -626,13 +790,17 @@ int run_command(const std::string& path, const std::string& command, Arguments a
     }
     const json reply = client.ask(request);
     const json& result = reply["result"];
-    if (command == "help")
+    if (command == "subscribe")
+        client.copy_lines();
+    else if (command == "help")
         for (const auto& usage : result)
             fmt::print("{}\n", usage.get<std::string>());
     else if (command == "cause" && result.is_array())
         for (const auto& fault : result)
-            fmt::print("{:16} {:8} {}\n", fault["name"].get<std::string>(),
-                       fault["amount"].get<std::string>(), fault["what"].get<std::string>());
+            fmt::print("{:22} {:22} {}\n", fault["name"].get<std::string>(),
+                       (fault["target"].get<bool>() ? "[tid=N|qp=N] " : "") +
+                           fault["amount"].get<std::string>(),
+                       fault["what"].get<std::string>());
     else if (command == "guess" && result.is_array())
         for (const auto& row : result)
             fmt::print("{:<5}{:<56}  other: {}\n", row["name"].get<std::string>(),

@@ -29,8 +29,8 @@ public:
     /// descriptors of the process.
     static constexpr std::size_t max_clients = 32;
 
-    /// Executes one request line. Returns the reply, without the newline.
-    std::string handle_line(const std::string& line);
+    /// Executes one request line of a client. Returns the reply, without the newline.
+    std::string handle_line(const std::string& line, std::shared_ptr<Subscription>& subscription);
 
 private:
     struct Client {
@@ -38,9 +38,14 @@ private:
         EventLoop::Watch watch = 0;
         std::string input;
         std::string output; ///< the rest of a reply
-        /// Nothing to do until more input arrives.
-        [[nodiscard]] bool idle() const { return output.empty() && input.find('\n') == std::string::npos; }
+        std::shared_ptr<Subscription> subscription;
+        /// Nothing to do until more input, or an event, arrives.
+        [[nodiscard]] bool idle() const {
+            return output.empty() && input.find('\n') == std::string::npos &&
+                   !(subscription && subscription->waits());
+        }
     };
+    using ClientPlace = std::list<Client>::iterator;
 
     void accept(Fd socket);
     // False: the client is done.
@@ -49,7 +54,10 @@ private:
     bool work(Client& client);
     bool send_output(Client& client);
 
-    void drop(std::list<Client>::iterator client);
+    void drop(ClientPlace client);
+    /// Wakes the client of a subscription. In any thread.
+    [[nodiscard]] std::function<void()> waker();
+    void wake_subscribers();
 
     EventLoop& loop_;
     Rig& rig_;

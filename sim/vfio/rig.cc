@@ -36,7 +36,7 @@ Rig::Rig(EventLoop& loop, const Options& options) : main_(loop), components_(com
     for (const auto& description : options.cards) {
         const unsigned component = components_.of_card[slots_.size()];
         EventLoop& its_loop = *loops_[component];
-        Slot slot{.description = description, .server = {}, .card = {}, .component = component};
+        Slot slot{.description = description, .server = {}, .card = {}, .component = component, .events = {}};
         if (description.vhost_user)
             slot.server = std::make_unique<vhost::Server>(its_loop, description.socket);
         else
@@ -50,6 +50,7 @@ Rig::Rig(EventLoop& loop, const Options& options) : main_(loop), components_(com
                                            *slot.server, its_loop.queue());
         for (const auto& guess : options.guesses)
             slot.card->guess(guess);
+        slot.events = std::make_unique<CardEvents>(*slot.card, description.name, its_loop.queue());
         slots_.push_back(std::move(slot));
     }
     for (const auto& description : options.wires) {
@@ -131,6 +132,10 @@ void Rig::on(unsigned component, const std::function<void()>& task) const {
         loops_[component]->call_here(task);
     else if (!loops_[component]->call(task, limit))
         throw std::runtime_error("the thread of the card or wire does not respond");
+}
+
+void Rig::post(unsigned component, std::function<void()> task) const {
+    loops_[component]->post(std::move(task));
 }
 
 std::vector<std::string> Rig::start_capture(const std::string& directory, std::uint64_t limit) {

@@ -17,6 +17,7 @@
 #include "sim/core/recorder.hh"
 #include "sim/net/pcapng.hh"
 #include "sim/net/wire.hh"
+#include "sim/vfio/events.hh"
 #include "sim/vfio/options.hh"
 
 namespace t3sim {
@@ -35,12 +36,15 @@ public:
     /// Runs @p task in the thread of a component and waits for its end. In the main thread. Throws
     /// std::runtime_error if that thread does not come to the task; then it is not run.
     void on(unsigned component, const std::function<void()>& task) const;
+    /// The same without waiting.
+    void post(unsigned component, std::function<void()> task) const;
 
     struct Slot {
         Options::CardSpec description;
         std::unique_ptr<PciServer> server;
         std::unique_ptr<Card> card;
         unsigned component;
+        std::unique_ptr<CardEvents> events;
     };
     [[nodiscard]] const std::vector<Slot>& slots() const { return slots_; }
     [[nodiscard]] const Slot* slot(const std::string& name) const;

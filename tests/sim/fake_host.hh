@@ -26,6 +26,9 @@ public:
     explicit FakeHost(std::size_t size = 4 << 20, std::uint64_t base = default_base)
         : base_(base), next_(base), size_(size),
           memory_(static_cast<std::uint8_t*>(std::calloc(size, 1)), &std::free) {}
+    /// The memory is @p memory, which other processes may share.
+    FakeHost(std::uint8_t* memory, std::size_t size, std::uint64_t base = default_base)
+        : base_(base), next_(base), size_(size), memory_(memory, [](void*) noexcept {}) {}
 
     bool dma_read(std::uint64_t addr, MutableBytes to) override {
         ++reads;

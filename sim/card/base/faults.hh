@@ -6,7 +6,10 @@
 // functions of the catalogue in faults.cc.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <stdexcept>
+#include <vector>
 
 #include "sim/card/base/guesses.hh"
 #include "sim/card/base/lies.hh"
@@ -31,6 +34,63 @@ public:
 private:
     std::uint64_t left_ = 0;
     Counter& done_;
+};
+
+/// A fault that affects one operation: the nth from now on, of one object or of all. Several may be armed.
+class NthFault {
+public:
+    explicit NthFault(Counter& done) : done_(done) {}
+    static constexpr std::uint32_t all = 0xffffffff; ///< objects
+    static constexpr std::size_t most = 64;
+
+    [[nodiscard]] bool armed() const { return armed_; }
+    /// @p kind: a bit; only operations that have it are counted. Throws std::invalid_argument, with a
+    /// complete sentence.
+    void arm(std::uint32_t object, std::uint64_t nth, unsigned kind = 1) {
+        if (waiting_.size() == most)
+            throw std::invalid_argument("64 faults of this kind wait already");
+        waiting_.push_back({object, kind, nth});
+        armed_ = true;
+    }
+    /// Counts an operation of @p object, which has all of these @p kinds.
+    [[nodiscard]] bool fires(std::uint32_t object, unsigned kinds = 1) {
+        if (!armed_) [[likely]]
+            return false;
+        return count(object, kinds);
+    }
+    /// The object has ended.
+    void forget(std::uint32_t object) {
+        std::erase_if(waiting_, [object](const Waiting& one) { return one.object == object; });
+        armed_ = !waiting_.empty();
+    }
+    void disarm() {
+        waiting_.clear();
+        armed_ = false;
+    }
+
+private:
+    struct Waiting {
+        std::uint32_t object;
+        unsigned kind;
+        std::uint64_t left;
+    };
+    [[gnu::cold, gnu::noinline]] bool count(std::uint32_t object, unsigned kinds) {
+        const auto fired = std::erase_if(waiting_, [&](Waiting& one) {
+            return (one.object == all || one.object == object) && (one.kind & kinds) != 0 && --one.left == 0;
+        });
+        armed_ = !waiting_.empty();
+        done_ += fired != 0 ? 1 : 0;
+        return fired != 0;
+    }
+
+    bool armed_ = false;
+    std::vector<Waiting> waiting_;
+    Counter& done_;
+};
+
+/// The segments that a fault may lose: any; with data, in RDMA mode; without data.
+struct SegmentKind {
+    static constexpr unsigned any = 1, fpdu = 2, ack = 4;
 };
 
 /// Delays operations until a given time. The owner queues them in order.
@@ -62,7 +122,8 @@ struct Faults {
           tpt_entry(counters["faults.tpt_ecc_errors"]), tid(counters["faults.tids_refused"]),
           stid(counters["faults.stids_refused"]), dma(counters["faults.dma_late"]),
           completion(counters["faults.completions_late"]), answers_late(counters["faults.answers_late"]),
-          lies(counters) {}
+          sent(counters["faults.segments_lost"]), received(counters["faults.segments_lost"]),
+          bad_crc(counters["faults.bad_crcs"]), cqe(counters["faults.completions_held"]), lies(counters) {}
 
     /// Disarms all faults, as a chip reset does.
     void reset() {
@@ -70,9 +131,17 @@ struct Faults {
             one->arm(0);
         for (DelayFault* one : {&dma, &completion})
             one->arm(0);
+        for (NthFault* one : {&sent, &received, &bad_crc, &cqe})
+            one->disarm();
         answer_delay = 0;
-        firmware_stopped = false;
+        firmware_stopped = unplugged = false;
         lies.forget();
+    }
+
+    /// The TID is free for another connection.
+    void connection_ended(std::uint32_t tid) {
+        for (NthFault* one : {&sent, &received, &bad_crc})
+            one->forget(tid);
     }
 
     CountedFault interrupt; ///< an MSI or MSI-X edge is lost
@@ -83,10 +152,14 @@ struct Faults {
     DelayFault completion;  ///< completions and async events are late
     Time answer_delay = 0;  ///< each message of the TOE to the host is late by this time
     Counter& answers_late;
+    NthFault sent, received; ///< a segment is lost, by TID; SegmentKind
+    NthFault bad_crc;        ///< of an FPDU that is sent, by TID
+    NthFault cqe;            ///< is held until it is released, by QP
     // Not faults, but selected in the same way; a reset keeps them.
     Guesses guesses;
     Lies lies;
     bool firmware_stopped = false; ///< no work requests other than those of Ethernet are executed
+    bool unplugged = false;        ///< the card is out of its slot
 };
 
 } // namespace t3sim

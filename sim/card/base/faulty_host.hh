@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A Host whose bus loses interrupts and delays writes. It is in use from the injection of a bus fault until
-// the next reset, and while the card lies. It keeps the ordering rules of PCI: writes and message-signaled
-// interrupts stay in order; a read of the card that overlaps a delayed write, and a register read of the host
-// (flush()), flush them.
+// A Host whose bus loses interrupts and delays writes, or is gone. It is in use from the injection of a bus
+// fault until the next reset, and while the card lies. It keeps the ordering rules of PCI: writes and
+// message-signaled interrupts stay in order; a read of the card that overlaps a delayed write, and a register
+// read of the host (flush()), flush them.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 
 #include "sim/card/base/faults.hh"
@@ -22,14 +23,24 @@ public:
     FaultyHost& operator=(const FaultyHost&) = delete;
 
     bool dma_read(std::uint64_t addr, MutableBytes to) override {
+        if (faults_.unplugged) [[unlikely]] {
+            std::fill(to.begin(), to.end(), std::uint8_t{0});
+            return false;
+        }
         flush_overlapping(addr, to.size());
         return host_.dma_read(addr, to);
     }
     bool dma_load(std::uint64_t addr, std::uint32_t& raw) override {
+        if (faults_.unplugged) [[unlikely]] {
+            raw = 0;
+            return false;
+        }
         flush_overlapping(addr, sizeof raw);
         return host_.dma_load(addr, raw);
     }
     bool dma_write(std::uint64_t addr, Bytes from) override {
+        if (faults_.unplugged) [[unlikely]]
+            return true; // a write gets no reply
         if (late()) [[unlikely]] {
             post({.kind = Posted::Kind::write, .where = addr, .data = Buffer(from.begin(), from.end())});
             return true;
@@ -37,6 +48,8 @@ public:
         return host_.dma_write(addr, from);
     }
     bool dma_store(std::uint64_t addr, std::uint32_t raw) override {
+        if (faults_.unplugged) [[unlikely]]
+            return true;
         if (late()) [[unlikely]] {
             post({.kind = Posted::Kind::store, .where = addr, .word = raw});
             return true;
@@ -44,7 +57,7 @@ public:
         return host_.dma_store(addr, raw);
     }
     void raise_irq(unsigned vector) override {
-        if (faults_.interrupt.fires()) [[unlikely]]
+        if (faults_.unplugged || faults_.interrupt.fires()) [[unlikely]]
             return;
         if (faults_.lies.any()) [[unlikely]] {
             for (const unsigned one : faults_.lies.interrupts(vector))
@@ -55,6 +68,8 @@ public:
     }
     /// INTx messages may be late but are never lost.
     void set_intx(bool asserted) override {
+        if (faults_.unplugged) [[unlikely]]
+            return;
         if (late()) [[unlikely]]
             post({.kind = Posted::Kind::pin, .where = asserted});
         else

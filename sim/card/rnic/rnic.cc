@@ -75,6 +75,11 @@ std::optional<QpState> Rnic::qp_state(QpId id) const {
                    .messages = static_cast<std::uint32_t>(qp->out.size())};
 }
 
+std::optional<QpId> Rnic::qp_of(Tid tid) const {
+    const Qp* qp = find(tid);
+    return qp ? std::optional(qp->id()) : std::nullopt;
+}
+
 bool Rnic::offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) {
     const auto header = hw::load<hw::WrHeader>(wr);
     ++count_wrs_;

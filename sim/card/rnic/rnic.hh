@@ -58,6 +58,8 @@ public:
     }
 
     [[nodiscard]] std::optional<QpState> qp_state(QpId id) const;
+    /// The QP of a connection in RDMA mode.
+    [[nodiscard]] std::optional<QpId> qp_of(Tid tid) const;
 
     bool offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) override;
     void control_wr(Bytes wr) override;

@@ -234,6 +234,8 @@ Rnic::Step Rnic::send_segment(Qp& qp) {
     if (probe_) [[unlikely]]
         probe_({.kind = EventKind::fpdu_out, .tid = qp.tid, .qp = qp.id()}, ulpdu);
     fpdu = qp.framer.finish(std::move(fpdu));
+    if (parts_.faults.bad_crc.fires(qp.tid)) [[unlikely]]
+        fpdu.data()[fpdu.size() - 1] ^= 0xff;
     if (guesses_.other(49)) {
         const Bytes all = fpdu;
         const std::size_t half = all.size() / 2;

@@ -86,6 +86,9 @@ void Sge::reset() {
     run_event_.cancel();
     delayed_.clear();
     events_.cancel(delayed_timer_);
+    holds_ = false;
+    held_.clear();
+    held_count_ = 0;
     late_answers_.clear();
     events_.cancel(late_answer_timer_);
 }
@@ -563,6 +566,8 @@ void Sge::open_qp_context(QpId qp, Tid tid, std::uint64_t ring_base, std::uint32
         ++bad_commands_;
         return;
     }
+    if (holds_) [[unlikely]]
+        release_completions(qp); // of an earlier connection, whose QP had the same number
     hw::Context c{};
     ec::credits.set(c, wr_credits);
     ec::size.set(c, slots);
@@ -575,6 +580,7 @@ void Sge::open_qp_context(QpId qp, Tid tid, std::uint64_t ring_base, std::uint32
 }
 
 void Sge::invalidate_qp_context(QpId qp) {
+    faults_.cqe.forget(qp);
     if (qp >= hw::first_qp && qp <= hw::control_qp)
         egress_[qp] = {};
 }
@@ -646,12 +652,49 @@ void Sge::delay_completion(CqId cq, const Cqe& cqe, std::optional<bool> solicite
 void Sge::flush_delayed() {
     faults_.completion.arm(0);
     for (std::deque<DelayedCompletion> late = std::exchange(delayed_, {});
-         const DelayedCompletion& one : late) {
-        if (one.solicited)
-            complete(one.cq, one.cqe, *one.solicited);
-        else
-            async_event(one.cq, one.cqe);
+         const DelayedCompletion& one : late)
+        post_delayed(one);
+}
+
+void Sge::post_delayed(const DelayedCompletion& one) {
+    if (one.solicited)
+        post_completion(one.cq, one.cqe, *one.solicited);
+    else
+        post_event(one.cq, one.cqe);
+}
+
+void Sge::hold_completion(QpId qp, std::uint64_t nth) {
+    faults_.cqe.arm(qp, nth);
+    holds_ = true;
+}
+
+void Sge::release_completions(QpId qp) {
+    for (auto it = held_.begin(); it != held_.end();) {
+        if (qp != NthFault::all && it->first != qp) {
+            ++it;
+            continue;
+        }
+        const auto late = std::move(it->second);
+        it = held_.erase(it);
+        held_count_ -= late.size();
+        for (const DelayedCompletion& one : late)
+            post_delayed(one);
     }
+    holds_ = faults_.cqe.armed() || !held_.empty();
+}
+
+/// Whether a completion or event waits for release_completions().
+bool Sge::held(CqId cq, const Cqe& cqe, std::optional<bool> solicited) {
+    const bool begins = solicited && faults_.cqe.fires(cqe.qp);
+    if (!begins && !held_.contains(cqe.qp))
+        return false;
+    if (held_count_ >= max_delayed) { // the fault ends early
+        release_completions(NthFault::all);
+        return false;
+    }
+    held_[cqe.qp].push_back({cq, cqe, solicited});
+    ++held_count_;
+    return true;
 }
 
 /// Posts the messages that a card that lies sends instead of one.
@@ -701,6 +744,12 @@ inline bool Sge::delayed_or_lost(CqId cq, const Cqe& cqe, std::optional<bool> so
 }
 
 void Sge::complete(CqId cq, const Cqe& cqe, bool solicited) {
+    if (holds_ && held(cq, cqe, solicited)) [[unlikely]]
+        return;
+    post_completion(cq, cqe, solicited);
+}
+
+inline void Sge::post_completion(CqId cq, const Cqe& cqe, bool solicited) {
     if (delayed_or_lost(cq, cqe, solicited))
         return;
     for (unsigned n = faults_.lies.any() ? faults_.lies.completions() : 1; n != 0; --n)
@@ -716,13 +765,15 @@ inline void Sge::write_completion(CqId cq, const Cqe& cqe, bool solicited) {
     }
     if (cqc::overflow_mode.get(c) != 0 &&
         cqc::credits.get(c) == 0) { // a queue without memory, as the control CQ
-        async_event(cq, cqe);
+        post_event(cq, cqe);
         return;
     }
     if (faults_.guesses.other(23) && gen == 0) { // [guess G23] the host has returned no credits
         ++cq_lost_;
         return;
     }
+    if (probe_) [[unlikely]]
+        record_cqe(EventKind::cqe, cq, cqe, gen);
     // Write the word with the generation last.
     hw::CqeLayout entry = cqe_layout(cqe, gen);
     std::uint32_t place = index;
@@ -734,8 +785,6 @@ inline void Sge::write_completion(CqId cq, const Cqe& cqe, bool solicited) {
     if (!host_->dma_write(addr + 4, hw::bytes_of(entry).subspan(4)) || !host_->dma_store(addr, raw))
         responses_.bus_error();
     ++cqes_;
-    if (probe_) [[unlikely]]
-        record_cqe(EventKind::cqe, cq, cqe, gen);
     const bool wrap = index + 1 == size;
     cqc::index.set(c, wrap ? 0 : index + 1);
     cqc::gen.set(c, gen ^ (wrap ? 1U : 0U));
@@ -751,6 +800,12 @@ inline void Sge::write_completion(CqId cq, const Cqe& cqe, bool solicited) {
 }
 
 void Sge::async_event(CqId cq, const Cqe& cqe) {
+    if (holds_ && held(cq, cqe, std::nullopt)) [[unlikely]]
+        return;
+    post_event(cq, cqe);
+}
+
+void Sge::post_event(CqId cq, const Cqe& cqe) {
     if (delayed_or_lost(cq, cqe, std::nullopt))
         return;
     // Only these work requests request an event. Without a CQ entry the index is 0 [guess G22].

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -71,6 +72,10 @@ public:
     Fetch fetch_slot(QpId context, Slot& slot) override;
     void unfetch_slot(QpId context) override;
     void offload_drained() override { responses_drained(); }
+    /// Faults: the @p nth completion of @p qp, or of all (NthFault::all), and all of its QP behind it wait;
+    /// those that wait are written.
+    void hold_completion(QpId qp, std::uint64_t nth);
+    void release_completions(QpId qp);
     void fatal(std::uint32_t sge_cause) override { irq_.raise(reg::SG_INT_CAUSE, sge_cause); }
 
 private:
@@ -107,6 +112,9 @@ private:
     bool delayed_or_lost(CqId cq, const Cqe& cqe, std::optional<bool> solicited);
     [[gnu::cold]] void delay_completion(CqId cq, const Cqe& cqe, std::optional<bool> solicited);
     void flush_delayed();
+    void post_completion(CqId cq, const Cqe& cqe, bool solicited);
+    void post_event(CqId cq, const Cqe& cqe);
+    [[nodiscard, gnu::cold]] bool held(CqId cq, const Cqe& cqe, std::optional<bool> solicited);
     [[gnu::cold]] void delay_answer(unsigned queue, Bytes cpl);
     void post_late_answers();
     void post_in_time(unsigned response_queue, Bytes cpl) {
@@ -152,6 +160,11 @@ private:
     };
     std::deque<DelayedCompletion> delayed_; ///< delayed by a fault
     EventQueue::Id delayed_timer_;
+    void post_delayed(const DelayedCompletion& one);
+
+    bool holds_ = false; ///< a fault holds completions, or may do so
+    std::map<QpId, std::deque<DelayedCompletion>> held_;
+    std::size_t held_count_ = 0;
 
     struct LateAnswer {
         Time due;

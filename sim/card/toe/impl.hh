@@ -81,6 +81,8 @@ struct Toe::Impl final : tcp::Sink {
 
     // ---- toe.cc
     bool frame_in(unsigned port, Bytes frame, const Packet* intact);
+    /// Whether a fault loses a segment. @p packet: from its IP header on.
+    [[nodiscard, gnu::cold]] bool lost(NthFault& losses, std::optional<Tid> tid, Bytes packet) const;
     Flow* find(Tid tid) const { return flows.get(tid); }
     Flow& add(Tid tid);
     /// After a reset has replaced this object: nothing happens in it any more.

@@ -332,6 +332,7 @@ void Toe::Impl::release(Tid tid) {
     }
     flows.take(tid);
     tcbs.erase(tid);
+    faults.connection_ended(tid);
     events.after(tid_reuse_delay, [current = std::weak_ptr(lifetime), this, tid] {
         if (current.lock())
             free_tids.push_back(tid);
@@ -389,11 +390,18 @@ bool Toe::Impl::frame_in(unsigned port, Bytes frame, const Packet* intact) {
     if (type != ethertype_ipv4)
         return false;
     const Bytes packet = frame.subspan(at);
+    const bool loses = faults.received.armed() && lost(faults.received, engine.find(packet), packet);
     if (probe && engine.claims(packet, params.offload_mode)) [[unlikely]] {
         if (intact)
             intact->fill_in();
-        probe({.kind = EventKind::segment_in, .unit = static_cast<std::uint16_t>(port)}, frame);
+        probe({.kind = EventKind::segment_in,
+               .unit = static_cast<std::uint16_t>(port),
+               .flags = loses ? RecordHead::flag_lost : std::uint16_t{0},
+               .tid = engine.find(packet).value_or(RecordHead::none)},
+              frame);
     }
+    if (loses) [[unlikely]]
+        return true;
     arrival.syn.reset();
     if (!engine.input(packet, params.offload_mode, intact))
         return false;
@@ -403,6 +411,24 @@ bool Toe::Impl::frame_in(unsigned port, Bytes frame, const Packet* intact) {
     }
     rearm();
     return true;
+}
+
+bool Toe::Impl::lost(NthFault& losses, std::optional<Tid> tid, Bytes packet) const {
+    const Flow* flow = tid ? find(*tid) : nullptr;
+    if (!flow)
+        return false;
+    // The engine has checked these headers, or made them.
+    const std::size_t tcp_at = (packet[0] & 0xfU) * 4U;
+    const std::size_t header = tcp_at + (packet[tcp_at + 12] >> 4U) * 4U;
+    const bool data = be16(&packet[2]) > header;
+    const bool ack = (packet[tcp_at + 13] &
+                      (tcp::flag_syn | tcp::flag_fin | tcp::flag_rst | tcp::flag_ack)) == tcp::flag_ack;
+    unsigned kinds = SegmentKind::any;
+    if (data && flow->rdma)
+        kinds |= SegmentKind::fpdu;
+    if (!data && ack)
+        kinds |= SegmentKind::ack;
+    return losses.fires(*tid, kinds);
 }
 
 void Toe::Impl::transmit(tcp::ConnId tid, Packet&& packet) {
@@ -423,6 +449,7 @@ void Toe::Impl::transmit(tcp::ConnId tid, Packet&& packet) {
         tci = hop.vlan == hw::vlan_untagged ? hop.vlan : hop.priority << 13 | hop.vlan;
     }
     const bool tagged = (tci & hw::vlan_untagged) != hw::vlan_untagged;
+    const bool loses = faults.sent.armed() && lost(faults.sent, tid, packet.raw());
     std::uint8_t* at = packet.prepend(tagged ? mac_header + vlan_tag : mac_header);
     at = std::copy(dst.begin(), dst.end(), at);
     at = std::copy(src.begin(), src.end(), at);
@@ -433,7 +460,13 @@ void Toe::Impl::transmit(tcp::ConnId tid, Packet&& packet) {
     }
     put_be16(at, ethertype_ipv4);
     if (probe) [[unlikely]]
-        probe({.kind = EventKind::segment_out, .unit = static_cast<std::uint16_t>(port), .tid = tid}, packet);
+        probe({.kind = EventKind::segment_out,
+               .unit = static_cast<std::uint16_t>(port),
+               .flags = loses ? RecordHead::flag_lost : std::uint16_t{0},
+               .tid = tid},
+              packet);
+    if (loses) [[unlikely]]
+        return;
     mac.transmit(port, std::move(packet));
 }
 

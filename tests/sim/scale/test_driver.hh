@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// A minimal driver for complete cards: brings one up, opens or accepts any number of connections, creates a
-// QP for each, and sends messages and RDMA writes. It does not exchange MPA frames: both ends enter RDMA mode
-// at once, as initiators.
+// A minimal driver for complete cards, of this process or of a t3sim: brings one up, opens or accepts any
+// number of connections, creates a QP for each, and sends messages and RDMA writes. It does not exchange MPA
+// frames: both ends enter RDMA mode at once, as initiators.
 #pragma once
 
 #include <algorithm>
@@ -30,16 +30,19 @@
 
 namespace t3sim::test {
 
-class TestDriver {
+class CardDriver {
 public:
     static constexpr std::uint32_t rq_entries = 16, slots = 32;
 
+    /// Host memory for these.
+    static constexpr std::size_t memory_size(unsigned connections, std::uint32_t ring_slots = slots) {
+        return (10U << 20) + std::size_t{connections} * (4096 + std::size_t{ring_slots} * slot_size);
+    }
     /// @p ring_slots: of each QP.
-    TestDriver(EventQueue& queue, unsigned number, unsigned connections, std::uint32_t ring_slots = slots)
-        : number_(number), slots_(ring_slots),
-          host_((10U << 20) + std::size_t{connections} * (4096 + std::size_t{ring_slots} * slot_size)),
-          card_(CardConfig{.name = std::to_string(number), .mac = mac(number)}, host_, queue),
-          responses_(host_, entries), frames_(host_, entries, buffer_size), control_(host_, entries),
+    CardDriver(Device& device, FakeHost& host, unsigned number, unsigned connections,
+               std::uint32_t ring_slots = slots)
+        : number_(number), slots_(ring_slots), host_(host), device_(device), responses_(host_, entries),
+          frames_(host_, entries, buffer_size), control_(host_, entries),
           offload_(host_, entries), ethernet_{EgressRing(host_, entries), EgressRing(host_, entries)},
           control_qp_(host_, entries), cq_(host_.alloc(std::size_t{cqes} * sizeof(hw::CqeLayout))),
           zeroes_(host_.alloc(4096)) {
@@ -48,12 +51,13 @@ public:
         qp_index_.resize(connections);
     }
 
-    Card& card() { return card_; }
-    FakeHost& host() { return host_; }
+    static std::array<std::uint8_t, 6> mac(unsigned number) {
+        return {0x00, 0x07, 0x43, 0x11, 0x22, static_cast<std::uint8_t>(0x10 * number)};
+    }
 
     /// Prepares the card for connections to the card of driver @p peer.
     void bring_up(unsigned peer) {
-        card_.config_write(4, std::array<std::uint8_t, 2>{6, 0});
+        device_.config_write(4, std::array<std::uint8_t, 2>{6, 0});
         write(reg::SG_CONTROL, 11U << 14 | 1U << 11 | hw::sg_control::global_enable);
         context(hw::context_cmd::response_queue, responses_.context(1, 1 << 20));
         write(reg::SG_RSPQ_CREDIT_RETURN, entries - 1);
@@ -190,6 +194,8 @@ public:
         write(reg::SG_KDOORBELL, 1U << 31 | offload_context);
     }
 
+    void release_tid(std::uint32_t tid) { forward(hw::CplRequest{}, hw::Cpl::tid_release, tid); }
+
     /// Processes all responses of the card. False: there were none.
     bool process_responses() {
         unsigned count = 0;
@@ -206,7 +212,6 @@ public:
     }
 
     [[nodiscard]] std::size_t connected() const { return tids_.size(); }
-    [[nodiscard]] std::uint64_t completions() const { return card_.counters().value("sge.cqes"); }
     /// Called for each Ethernet frame in process_responses().
     std::function<void(Bytes frame)> on_frame = [](Bytes) {};
     unsigned closed = 0; ///< connections that have been closed in order
@@ -224,15 +229,12 @@ private:
     static constexpr std::uint32_t tpt_base = 1U << 20, pbl_base = 2U << 20, sink_stag = 0x100;
     static constexpr std::uint32_t page_code = 4; ///< of the registered memory: one page of 64 KiB
 
-    static std::array<std::uint8_t, 6> mac(unsigned number) {
-        return {0x00, 0x07, 0x43, 0x11, 0x22, static_cast<std::uint8_t>(0x10 * number)};
-    }
     static std::uint32_t ip(unsigned number) { return 0x0a000001 + number; }
     static std::uint32_t wr_hi(std::uint32_t opcode, std::uint32_t flags) {
         return opcode << 24 | hw::wr::sop | hw::wr::eop | flags;
     }
 
-    void write(std::uint32_t offset, std::uint32_t value) { card_.mmio_write(0, offset, 4, value); }
+    void write(std::uint32_t offset, std::uint32_t value) { device_.mmio_write(0, offset, 4, value); }
     void context(std::uint32_t which, hw::Context words) {
         for (std::uint32_t i = 0; i < words.size(); ++i) {
             write(reg::SG_CONTEXT_DATA0 + 4 * i, words[i]);
@@ -353,8 +355,8 @@ private:
 
     unsigned number_;
     std::uint32_t slots_;
-    FakeHost host_;
-    Card card_;
+    FakeHost& host_;
+    Device& device_;
     ResponseRing responses_;
     FreeList frames_;
     EgressRing control_, offload_;
@@ -365,6 +367,27 @@ private:
     std::vector<std::uint64_t> qp_rings_;
     std::vector<std::uint32_t> qp_index_;
     std::vector<std::uint32_t> tids_;
+};
+
+/// A card of this process and its host.
+struct CardAndHost {
+    CardAndHost(EventQueue& queue, unsigned number, std::size_t memory)
+        : own_host_(memory), card_(CardConfig{.name = std::to_string(number), .mac = CardDriver::mac(number)},
+                                   own_host_, queue) {}
+    FakeHost own_host_;
+    Card card_;
+};
+
+/// Them with their driver.
+class TestDriver : private CardAndHost, public CardDriver {
+public:
+    TestDriver(EventQueue& queue, unsigned number, unsigned connections, std::uint32_t ring_slots = slots)
+        : CardAndHost(queue, number, memory_size(connections, ring_slots)),
+          CardDriver(card_, own_host_, number, connections, ring_slots) {}
+
+    Card& card() { return card_; }
+    FakeHost& host() { return own_host_; }
+    [[nodiscard]] std::uint64_t completions() const { return card_.counters().value("sge.cqes"); }
 };
 
 /// Cards in pairs, a wire for each pair.

@@ -337,6 +337,19 @@ TEST_F(Program, ControlSocketRefusesWithAReason) {
         {R"({"command": "cause", "args": ["a", "lost-interrupt", "1s"]})", "a number of times"},
         {R"({"command": "cause", "args": ["a", "late-dma", "7"]})", "a time such as 200ms"},
         {R"({"command": "cause", "args": ["a", "abort", "7"]})", "has no amount"},
+        {R"({"command": "cause", "args": ["a", "bad-crc", "7"]})", "expected tid=N, qp=N or nth=N"},
+        {R"({"command": "cause", "args": ["a", "bad-crc", "nth=x"]})", "'nth=x': expected a number"},
+        {R"({"command": "cause", "args": ["a", "bad-crc", "nth=0"]})", "counted from 1"},
+        {R"({"command": "cause", "args": ["a", "hold-cqe", "qp=64"]})", "no connected QP has the number 64"},
+        {R"({"command": "cause", "args": ["a", "abort", "tid=1"]})", "has no tid= or qp="},
+        {R"({"command": "at", "args": ["z", "cpl", "wire", "down", "a.0-b.0"]})", "no card 'z'"},
+        {R"({"command": "at", "args": ["a", "frob", "wire", "down", "a.0-b.0"]})", "no event 'frob'"},
+        {R"({"command": "at", "args": ["a", "cpl", "tid=1"]})", "expected a command"},
+        {R"({"command": "at", "args": ["a", "cpl", "nth=0", "wire", "down", "a.0-b.0"]})", "counted from 1"},
+        {R"({"command": "at", "args": ["a", "cpl", "quit"]})", "'quit' cannot run at an event"},
+        {R"({"command": "at", "args": ["a", "cpl", "wire", "down"]})", "usage: wire"},
+        {R"({"command": "at", "args": ["a", "cpl", "wire", "down", "z"]})", "wires are: a.0-b.0"},
+        {R"({"command": "subscribe", "args": ["frob"]})", "no event 'frob'; events are: mmio, "},
         {R"({"command": "lie", "args": ["z", "7"]})", "no card 'z'"},
         {R"({"command": "lie", "args": ["a"]})", "lie CARD SEED"},
         {R"({"command": "lie", "args": ["a", "-7"]})", "lie CARD SEED"},
@@ -585,6 +598,68 @@ TEST_F(Program, CommandsReachBusyAndIdleCardsInAllThreads) {
             EXPECT_TRUE(fs::exists(at(name))) << name;
         // NOLINTNEXTLINE(cert-env33-c)
         EXPECT_EQ(std::system((std::string(T3SIM) + " trace --card c " + at("run.t3t")).c_str()), 0);
+    }
+}
+
+/// In the thread of the cards, and in another one.
+TEST_F(Program, ACommandRunsAtAnEventAndSubscribersSeeIt) {
+    for (const char* threads : {"1", "2"}) {
+        start({"--card", "a=" + at("a"), "--card", "b=" + at("b"), "--card", "c=" + at("c"), "--wire",
+               "w=a.0,b.0", "--threads", threads, "--control", at("ctl")});
+        ASSERT_NE(read_until("t3sim: ready\n").find("t3sim: ready\n"), std::string::npos);
+        const Fd subscriber = connect_unix(at("ctl"));
+        const std::string request = R"({"command": "subscribe", "args": ["b", "reset", "at"]})"
+                                    "\n";
+        ASSERT_GT(::send(subscriber.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
+        const auto read_line = [&] {
+            std::string line;
+            for (char c = 0; c != '\n' && recv(subscriber.get(), &c, 1, 0) == 1;)
+                line += c;
+            return json::parse(line, nullptr, false);
+        };
+        EXPECT_EQ(read_line()["ok"], true);
+        EXPECT_NE(ask(R"({"command": "at", "args": ["c", "reset", "wire", "down", "w"]})")["error"]
+                      .get<std::string>()
+                      .find("no wires join the card 'c'"),
+                  std::string::npos);
+        EXPECT_EQ(ask(R"({"command": "at", "args": ["b", "reset", "nth=2", "wire", "down", "w"]})")["ok"],
+                  true);
+        EXPECT_EQ(ask(R"({"command": "at", "args": ["b"]})")["result"], json::array({"wire down w"}));
+        EXPECT_EQ(ask(R"({"command": "reset", "args": ["b"]})")["ok"], true);
+        EXPECT_EQ(read_line()["event"], "reset");
+        EXPECT_EQ(ask(R"({"command": "at", "args": ["b"]})")["result"], json::array()) << "a reset ends it";
+        EXPECT_EQ(ask(R"({"command": "at", "args": ["b", "reset", "wire", "down", "w"]})")["ok"], true);
+        EXPECT_EQ(ask(R"({"command": "reset", "args": ["b"]})")["ok"], true);
+        EXPECT_EQ(read_line()["event"], "reset");
+        const json report = read_line();
+        EXPECT_EQ(report["name"], "wire down w");
+        EXPECT_EQ(report["text"], "done");
+        EXPECT_EQ(ask(R"({"command": "wires"})")["result"][0]["up"], false);
+        EXPECT_EQ(ask(R"({"command": "at", "args": ["b", "reset", "wire", "up", "w"]})")["ok"], true);
+        EXPECT_EQ(ask(R"({"command": "at", "args": ["b", "off"]})")["ok"], true);
+        EXPECT_EQ(ask(R"({"command": "at", "args": ["b"]})")["result"], json::array());
+        kill(child, SIGTERM);
+        EXPECT_EQ(wait_for_end(), 0);
+    }
+}
+
+/// It is not the first one that gives way to others.
+TEST_F(Program, ASubscriberIsNotIdle) {
+    start_two_cards();
+    const Fd subscriber = connect_unix(at("ctl"));
+    const std::string request = R"({"command": "subscribe", "args": ["reset"]})"
+                                "\n";
+    ASSERT_GT(::send(subscriber.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
+    std::vector<Fd> clients;
+    for (std::size_t n = 0; n < Control::max_clients + 10; ++n)
+        clients.push_back(connect_unix(at("ctl")));
+    EXPECT_EQ(ask(R"({"command": "reset", "args": ["a"]})")["ok"], true);
+    std::string seen;
+    std::array<char, 512> piece{};
+    while (seen.find("chip reset") == std::string::npos) {
+        const ssize_t n = recv(subscriber.get(), piece.data(), piece.size(), 0);
+        ASSERT_GT(n, 0);
+        seen.append(piece.data(), static_cast<std::size_t>(n));
     }
 }
 
