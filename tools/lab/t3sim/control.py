@@ -37,25 +37,48 @@ class Control:
         request = {"command": command, "args": [str(each) for each in arguments]}
         rows = []
         # A connection for each command: t3sim drops idle ones when there are too many.
-        with self.connect() as sock, sock.makefile("rw") as lines:
+        lines = Lines(self.connect())
+        try:
             while True:
-                reply = exchange(lines, request)
+                reply = lines.exchange(request)
                 if "next" not in reply and not rows:
                     return reply["result"]
                 rows += reply["result"]
                 if "next" not in reply:
                     return rows
                 request["from"] = reply["next"]
+        finally:
+            lines.close()
 
 
-def exchange(lines, request: dict) -> dict:
-    """Sends a request and returns its reply."""
-    try:
-        lines.write(json.dumps(request) + "\n")
-        lines.flush()
-        reply = json.loads(lines.readline())
-    except (OSError, ValueError) as error:
-        raise T3simError(f"t3sim does not reply to {request['command']!r}: {error}") from error
-    if not reply["ok"]:
-        raise T3simError(f"t3sim: {reply['error']}")
-    return reply
+class Lines:
+    """Lines on a socket, with a timeout that loses no part of a line."""
+
+    def __init__(self, sock: socket.socket):
+        self._socket = sock
+        self._text = b""
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def next(self, timeout: float | None = None) -> bytes:
+        if timeout is not None:
+            self._socket.settimeout(timeout)
+        while b"\n" not in self._text:
+            piece = self._socket.recv(65536)
+            if not piece:
+                raise ConnectionError("it has closed the connection")
+            self._text += piece
+        line, _, self._text = self._text.partition(b"\n")
+        return line
+
+    def exchange(self, request: dict) -> dict:
+        """Sends a request and returns its reply."""
+        try:
+            self._socket.sendall(json.dumps(request).encode() + b"\n")
+            reply = json.loads(self.next())
+        except (OSError, ValueError) as error:
+            raise T3simError(f"t3sim does not reply to {request['command']!r}: {error}") from error
+        if not reply["ok"]:
+            raise T3simError(f"t3sim: {reply['error']}")
+        return reply

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Callable, Iterator, TypeVar
 
 from .control import Control, T3simError
+from .events import Subscription
 
 Value = TypeVar("Value")
 
@@ -23,7 +24,7 @@ class Row:
         try:
             return self.columns[name]
         except KeyError:
-            raise AttributeError(f"{type(self).__name__} has no {name}; its columns are {', '.join(self.columns)}")
+            raise AttributeError(f"{type(self).__name__} has no {name}; its columns are {', '.join(self.columns)}") from None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.columns.items())})"
@@ -32,9 +33,33 @@ class Row:
 class Connection(Row):
     """An offloaded TCP connection of a card."""
 
+    @property
+    def target(self) -> dict:
+        return {"tid": self.tid}
 
-class Qp(Row):
+    def lose(self, what: str, nth: int = 1) -> None:
+        """Loses one segment: lose("sent-ack", 3). The others are sent-segment, sent-fpdu and received-... of each."""
+        self.script.cause(self.card, f"lose-{what}", **self.target, nth=nth)
+
+    def bad_crc(self, nth: int = 1) -> None:
+        """The nth FPDU that the card sends from now on has a wrong CRC."""
+        self.script.cause(self.card, "bad-crc", **self.target, nth=nth)
+
+    def at(self, event: str, *command, name: str | None = None, nth: int = 1) -> None:
+        """Script.at() for an event of this connection."""
+        self.script.at(self.card, event, *command, name=name, nth=nth, **self.target)
+
+    def subscribe(self, *events: str) -> Subscription:
+        """The events of this connection."""
+        return self.script.subscribe(self.card, *events, **self.target)
+
+
+class Qp(Connection):
     """A connected QP of a card."""
+
+    @property
+    def target(self) -> dict:
+        return {"qp": self.qp}
 
     @property
     def connection(self) -> Connection:
@@ -42,6 +67,14 @@ class Qp(Row):
             if each.tid == self.tid:
                 return each
         raise T3simError(f"the connection of QP {self.qp} of card {self.card} has ended")
+
+    def hold_cqe(self, nth: int = 1) -> None:
+        """The nth completion of this QP from now on, and all behind it, wait."""
+        self.script.cause(self.card, "hold-cqe", **self.target, nth=nth)
+
+    def release_cqe(self) -> None:
+        """Completions that wait are written; later ones do not wait any more."""
+        self.script.cause(self.card, "release-cqe", **self.target)
 
 
 class Card(Row):
@@ -56,8 +89,23 @@ class Card(Row):
     def counters(self) -> dict[str, int]:
         return self.script.counters(self.name)
 
-    def cause(self, fault: str, *amount) -> None:
-        self.script.cause(self.name, fault, *amount)
+    def cause(self, fault: str, *amount, **target) -> None:
+        self.script.cause(self.name, fault, *amount, **target)
+
+    def at(self, event: str, *command, **selection) -> None:
+        self.script.at(self.name, event, *command, **selection)
+
+    def unplug(self) -> None:
+        """Takes the card out of its slot until reset()."""
+        self.script.cause(self.name, "unplug")
+
+    def reset(self) -> None:
+        """Resets the card, as a reset of its PCI function does."""
+        self.script.control("reset", self.name)
+
+
+def pairs(selection: dict) -> list[str]:
+    return [f"{key}={value}" for key, value in selection.items() if value is not None]
 
 
 class Script(Control):
@@ -84,9 +132,18 @@ class Script(Control):
     def counters(self, card) -> dict[str, int]:
         return self.control("counters", self.card_name(card))[self.card_name(card)]
 
-    def cause(self, card, fault: str, *amount) -> None:
-        """Injects a fault into a card; see `t3sim ctl cause --list`."""
-        self.control("cause", self.card_name(card), fault, *amount)
+    def cause(self, card, fault: str, *amount, **target) -> None:
+        """Injects a fault into a card, cause("a", "lose-sent-fpdu", qp=64, nth=3); see `t3sim ctl cause --list`."""
+        self.control("cause", self.card_name(card), fault, *amount, *pairs(target))
+
+    def at(self, card, event: str, *command, **selection) -> None:
+        """Runs a command in the event of the model at which the nth such event of the card happens: at("a", "cpl",
+        "cause", "a", "unplug", name="PEER_CLOSE", nth=2)."""
+        self.control("at", self.card_name(card), event, *pairs(selection), *command)
+
+    def subscribe(self, *words: str, **selection) -> Subscription:
+        """A stream of events: subscribe("a", "cpl", "tcp-out", tid=5). Without words: of all cards and kinds."""
+        return Subscription(self, *words, *pairs(selection))
 
     def cable(self, wire: str, plugged: bool) -> None:
         """Plugs a wire in or pulls it."""
@@ -122,6 +179,6 @@ class Script(Control):
         end = time.monotonic() + timeout
         while not (value := condition()):
             if time.monotonic() >= end:
-                raise TimeoutError(f"not within {timeout} s: {condition.__name__}")
+                raise TimeoutError(f"not within {timeout} s: {getattr(condition, '__name__', condition)}")
             time.sleep(0.01)
         return value
