@@ -12,9 +12,8 @@
  * Tag names are cxgb3's own, because they are part of a callback's type on a
  * kernel with control-flow integrity.
  *
- * 6.1 and 6.12 export three functions that 7.2 lacks (cxgb3_alloc_stid,
- * cxgb3_free_stid, t3_l2t_send_event). They are not declared: all three kernels
- * have the tables that they work on, and the connection manager uses these.
+ * 6.1 and 6.12 export three functions that 7.2 lacks: cxgb3_alloc_stid(), cxgb3_free_stid() and
+ * t3_l2t_send_event(). All three kernels have the tables that they work on, so they are here.
  */
 #ifndef CXGB3_ULP_H
 #define CXGB3_ULP_H
@@ -351,10 +350,53 @@ static inline struct t3c_data *t3c_data(const struct t3cdev *dev)
 	return dev->l4opt;
 }
 
-/* An ingress buffer's RSS header, first word: the response queue it came from. */
-static inline unsigned int cxgb3_rss_queue(const struct sk_buff *skb)
+/* Ids of listeners. Return: the id, or -1 if none is free. */
+static inline int cxgb3_alloc_stid(struct t3cdev *dev, struct cxgb3_client *client, void *ctx)
 {
-	return be32_to_cpu((__force __be32)skb->csum) & 0xffff;
+	struct tid_info *tids = &t3c_data(dev)->tid_maps;
+	union listen_entry *entry;
+	int stid = -1;
+
+	spin_lock_bh(&tids->stid_lock);
+	entry = tids->sfree;
+	if (entry) {
+		tids->sfree = entry->next;
+		entry->t3c_tid.ctx = ctx;
+		entry->t3c_tid.client = client;
+		tids->stids_in_use++;
+		stid = tids->stid_base + (entry - tids->stid_tab);
+	}
+	spin_unlock_bh(&tids->stid_lock);
+	return stid;
+}
+
+static inline void cxgb3_free_stid(struct t3cdev *dev, int stid)
+{
+	struct tid_info *tids = &t3c_data(dev)->tid_maps;
+	union listen_entry *entry = &tids->stid_tab[stid - tids->stid_base];
+
+	spin_lock_bh(&tids->stid_lock);
+	entry->next = tids->sfree;
+	tids->sfree = entry;
+	tids->stids_in_use--;
+	spin_unlock_bh(&tids->stid_lock);
+}
+
+/* Make the kernel resolve the next hop again. */
+static inline void t3_l2t_send_event(struct t3cdev *dev, struct l2t_entry *e)
+{
+	switch (READ_ONCE(e->state)) {
+	case L2T_STATE_STALE:
+		neigh_event_send(e->neigh, NULL);
+		spin_lock_bh(&e->lock);
+		if (e->state == L2T_STATE_STALE)
+			e->state = L2T_STATE_VALID;
+		spin_unlock_bh(&e->lock);
+		break;
+	case L2T_STATE_RESOLVING:
+		neigh_event_send(e->neigh, NULL);
+		break;
+	}
 }
 
 /*

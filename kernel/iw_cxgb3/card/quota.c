@@ -31,7 +31,7 @@ void t3_quotas_init(struct t3_quotas *quotas)
 /* All contexts, endpoints and listeners of the device are released. */
 void t3_quotas_close(struct t3_quotas *quotas)
 {
-	WARN_ON(!context_unsafe(list_empty(&quotas->list)));
+	WARN_ON(!context_unsafe(list_empty(&quotas->list)));	/* there is no user any more */
 }
 
 /* With the lock. */

@@ -93,7 +93,8 @@ static int listeners_show(struct seq_file *s, void *unused)
 	spin_lock_bh(&cm->lock);
 	list_for_each_entry(l, &cm->listeners, link)
 		seq_printf(s, "stid 0x%x %pI4:%u half-open %u of %u%s\n", l->stid, &l->addr,
-			   be16_to_cpu(l->port), context_unsafe(READ_ONCE(l->half_open)),
+			   be16_to_cpu(l->port),
+			   context_unsafe(READ_ONCE(l->half_open)),	/* a snapshot */
 			   l->max_half_open, READ_ONCE(l->replied) ? "" : ", no reply yet");
 	spin_unlock_bh(&cm->lock);
 	return 0;

@@ -486,31 +486,13 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 	return t3_handed_over(skb, ret);
 }
 
-/*
- * The card's retransmissions fail: make the kernel resolve the next hop again. Until 6.12
- * cxgb3 exported t3_l2t_send_event() for this. This function does the same.
- */
+/* The card's retransmissions fail: make the kernel resolve the next hop again. */
 void t3_route_revalidate(struct t3_ep *ep)
 {
-	struct l2t_entry *e;
-
 	rcu_read_lock();
 	spin_lock_bh(&ep->route_lock);
-	e = ep->l2t;
-	if (e && t3_cm_has_tables(ep->cm)) {
-		switch (e->state) {
-		case L2T_STATE_STALE:
-			neigh_event_send(e->neigh, NULL);
-			spin_lock(&e->lock);
-			if (e->state == L2T_STATE_STALE)
-				e->state = L2T_STATE_VALID;
-			spin_unlock(&e->lock);
-			break;
-		case L2T_STATE_RESOLVING:
-			neigh_event_send(e->neigh, NULL);
-			break;
-		}
-	}
+	if (ep->l2t && t3_cm_has_tables(ep->cm))
+		t3_l2t_send_event(ep->dev->tdev, ep->l2t);
 	spin_unlock_bh(&ep->route_lock);
 	rcu_read_unlock();
 }

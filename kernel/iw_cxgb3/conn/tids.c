@@ -228,41 +228,25 @@ void t3_ep_return_id(struct t3_ep *ep)
 	spin_unlock_bh(&ep->id_lock);
 }
 
-/*
- * Ids of listeners. cxgb3 of 6.1 and 6.12 exports functions for them; all kernels have
- * the tables that these work on.
- */
-
 /* Get an id for a listener. Return: 0, -ENOMEM if none is free, -ENODEV */
 int t3_listener_take_stid(struct t3_listener *l)
 {
-	union listen_entry *entry;
-	struct tid_info *tids;
-	int err;
+	struct t3cdev *tdev = l->dev->tdev;
+	int err, stid = -1;
 
 	if (!t3_dev_enter(l->dev))
 		return -ENODEV;
-	tids = &t3c_data(l->dev->tdev)->tid_maps;
-	err = t3_quota_charge(l->dev, l->quota, T3_QUOTA_STID, 1, tids->nstids);
-	if (err) {
-		t3_dev_leave(l->dev);
-		return err;
-	}
-	spin_lock_bh(&tids->stid_lock);
-	entry = tids->sfree;
-	if (entry) {
-		tids->sfree = entry->next;
-		entry->t3c_tid.ctx = l;
-		entry->t3c_tid.client = &t3_client;
-		tids->stids_in_use++;
-		l->stid = tids->stid_base + (entry - tids->stid_tab);
-	}
-	spin_unlock_bh(&tids->stid_lock);
+	err = t3_quota_charge(l->dev, l->quota, T3_QUOTA_STID, 1, t3c_data(tdev)->tid_maps.nstids);
+	if (!err)
+		stid = cxgb3_alloc_stid(tdev, &t3_client, l);
 	t3_dev_leave(l->dev);
-	if (!entry) {
+	if (err)
+		return err;
+	if (stid < 0) {
 		t3_quota_uncharge(l->quota, T3_QUOTA_STID, 1);
 		return -ENOMEM;
 	}
+	l->stid = stid;
 	return 0;
 }
 
@@ -272,21 +256,15 @@ int t3_listener_take_stid(struct t3_listener *l)
  */
 void t3_listener_return_stid(struct t3_listener *l)
 {
-	union listen_entry *entry;
 	struct tid_info *tids;
 
 	rcu_read_lock();
 	tids = t3_id_tables(l->cm);
 	if (tids) {
-		spin_lock_bh(&tids->stid_lock);
-		entry = &tids->stid_tab[l->stid - tids->stid_base];
-		entry->t3c_tid.ctx = NULL;
-		if (!t3_dev_gone(l->dev)) {
-			entry->next = tids->sfree;
-			tids->sfree = entry;
-			tids->stids_in_use--;
-		}
-		spin_unlock_bh(&tids->stid_lock);
+		/* For handlers, which may run until the table is freed. */
+		WRITE_ONCE(tids->stid_tab[l->stid - tids->stid_base].t3c_tid.ctx, NULL);
+		if (!t3_dev_gone(l->dev))
+			cxgb3_free_stid(l->dev->tdev, l->stid);
 	}
 	rcu_read_unlock();
 	t3_quota_uncharge(l->quota, T3_QUOTA_STID, 1);

@@ -664,9 +664,8 @@ static int t3_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	atomic_set(&cq->rtr_avail, cq->entries - attr->cqe);
 	spin_lock_init(&cq->lock);
 	spin_lock_init(&cq->comp_lock);
-	/* Not published yet. */
-	context_unsafe(cq->raised_pending = U32_MAX);
-	context_unsafe(INIT_LIST_HEAD(&cq->ready));
+	context_unsafe(cq->raised_pending = U32_MAX);	/* not published yet */
+	context_unsafe(INIT_LIST_HEAD(&cq->ready));	/* the same */
 	xa_init_flags(&cq->qps, XA_FLAGS_LOCK_IRQ);
 	INIT_WORK(&cq->comp_work, t3_cq_comp_work);
 	kref_init(&cq->ref);

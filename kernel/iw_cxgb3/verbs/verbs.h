@@ -220,13 +220,13 @@ struct t3_qp {
 /* The sizes of the rings do not change, so they may be read without the lock. */
 static inline const struct t3_wq *t3_qp_sizes_of(struct t3_qp *qp)
 {
-	return context_unsafe(&qp->wq);
+	return context_unsafe(&qp->wq);	/* the sizes only */
 }
 
 /* Without the lock the answer may be outdated. */
 static inline bool t3_qp_is_busy(struct t3_qp *qp)
 {
-	return context_unsafe(READ_ONCE(qp->busy));
+	return context_unsafe(READ_ONCE(qp->busy));	/* a snapshot */
 }
 
 static inline struct t3_ucontext *to_t3_ucontext(struct ib_ucontext *uc)
