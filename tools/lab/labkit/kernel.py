@@ -360,7 +360,7 @@ def source(suite: str) -> Path:
     return package
 
 
-def _extract(suite: str, folder: Path, selection: str) -> None:
+def extract(suite: str, folder: Path, selection: str) -> None:
     """Extracts the part of the source that tar's options select into an existing folder."""
     package = source(suite)
     with progress.step(f"unpacking {SOURCES[suite]}"):
@@ -378,14 +378,14 @@ def _extract(suite: str, folder: Path, selection: str) -> None:
 
 def _unpack(suite: str, tree: Path, left_out: tuple[str, ...]) -> None:
     tree.mkdir()
-    _extract(suite, tree, " ".join(f"'--exclude={SOURCES[suite]}/{pattern}'" for pattern in left_out))
+    extract(suite, tree, " ".join(f"'--exclude={SOURCES[suite]}/{pattern}'" for pattern in left_out))
 
 
 def checkpatch(suite: str) -> Path:
     """The kernel's checkpatch.pl, with the lists that it reads."""
 
     def fill(folder: Path) -> None:
-        _extract(suite, folder, " ".join(f"{SOURCES[suite]}/scripts/{name}" for name in CHECKPATCH))
+        extract(suite, folder, " ".join(f"{SOURCES[suite]}/scripts/{name}" for name in CHECKPATCH))
 
     return cache.entry(f"checkpatch-{suite}", source_recipe(suite), fill) / "scripts" / CHECKPATCH[0]
 

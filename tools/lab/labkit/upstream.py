@@ -42,7 +42,10 @@ def source(suite: str) -> Path:
 def apply(by: Path, tree: Path, strip: int = 1) -> None:
     """Applies a patch. Fails if it does not apply without fuzz."""
     done = subprocess.run(
-        ["patch", "--fuzz=0", f"-p{strip}", "-d", tree, "-i", by], capture_output=True, text=True, check=False
+        ["patch", "--fuzz=0", "--no-backup-if-mismatch", f"-p{strip}", "-d", tree, "-i", by],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         raise LabError(f"{by.name} does not apply: {done.stderr or done.stdout}")
