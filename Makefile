@@ -16,7 +16,7 @@ export CCACHE_NOHASHDIR ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help deps configure sim tools provider examples modules build format format-check check test test-long test-big-endian test-races demo bench bench-sim \
-	bench-uverbs bench-cm build-cost kernel-check mutants tidy install uninstall deb clean
+	bench-uverbs bench-cm build-cost kernel-check upstream mutants tidy install uninstall deb clean
 
 help:
 	@sed -n 's/^#   make /  make /p' Makefile
@@ -26,6 +26,7 @@ help:
 	@echo "  make provider   the libibverbs provider for this machine's rdma-core"
 	@echo "  make modules    kernel modules for this machine's kernel (KDIR=... for another one)"
 	@echo "  make kernel-check  modules against the headers of Debian 12, 13 and 14 and the newest kernel of backports and sid, with W=1, sparse, checkpatch and clang's check of locks"
+	@echo "  make upstream   series of patches for Linux and rdma-core in build/upstream; the one for Linux is built and checked in a kernel's source (needs root)"
 	@echo "  make test-long  the jobs of the long run whose inputs have changed (JOB='a b': these; tests/run long --list: all)"
 	@echo "  make test-races one thread held at each point of the modules while another operation runs (SAMPLE=n SEED=n JOBS=n PAIR=name KERNEL=debug|stock SUITE=...)"
 	@echo "  make test-big-endian  unit tests of portable code for s390x, under qemu-user"
@@ -123,6 +124,10 @@ bench-cm: deps sim
 
 kernel-check: deps
 	$(MAKE) -C kernel check
+
+# RDMA_CORE=dir: a checkout of rdma-core, for the lists that name a provider.
+upstream: deps
+	@tools/dev/upstream $(if $(RDMA_CORE),--rdma-core $(RDMA_CORE))
 
 mutants: deps
 	@SAMPLE=$(SAMPLE) SEED=$(SEED) tests/mutants/run

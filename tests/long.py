@@ -243,6 +243,9 @@ def jobs(build, captures):
         Stage("model", ["tests/model/check-long", build / "tests/model/cm_table", build / "tests/model/long"]),
         ("kernel/rdma_cm", "tests/model"),
     )
+    yield Job(
+        Stage("upstream", ["tools/dev/upstream"], timeout=7200), ("docs/upstream", *MODULES, "userspace", "tools/dev")
+    )
     # Building these kernels takes too long for `test`.
     for kind in ("base", "debug", "kcsan"):
         yield Job(kunit(kind, results), (*MODULES, "tests/kunit"))
