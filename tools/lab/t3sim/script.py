@@ -24,7 +24,8 @@ class Row:
         try:
             return self.columns[name]
         except KeyError:
-            raise AttributeError(f"{type(self).__name__} has no {name}; its columns are {', '.join(self.columns)}") from None
+            columns = ", ".join(self.columns)
+            raise AttributeError(f"{type(self).__name__} has no {name}; its columns are {columns}") from None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.columns.items())})"
