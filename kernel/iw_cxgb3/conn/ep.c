@@ -549,7 +549,7 @@ void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb, enum t3_ep_run run,
 	/*
 	 * No thread is the runner after the post. So a thread that changes the predicate later
 	 * takes the message, too. The work item is needed if it has changed before. A card that
-	 * acknowledges what nobody has asked it to must not fill the queue.
+	 * acknowledges requests that asked for no ack must not fill the queue.
 	 */
 	if (run != T3_RUN_LATER || (cannot_wait && cannot_wait(ep)) ||
 	    skb_queue_len_lockless(&ep->messages) > T3_EP_LATER_MESSAGES)
