@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -125,7 +126,9 @@ bool is_socket(const Fd& fd) {
 }
 
 void Signals::prepare() {
-    notifier();
+    // Its pages are not there yet, which takes longer than a signal may on some machines.
+    const Fd own(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    notifier().signal(own.get());
 }
 
 void Signals::signal(const SharedEventfd& eventfd) {

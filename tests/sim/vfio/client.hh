@@ -37,6 +37,7 @@ struct Reply {
 class ServerTest : public testing::Test {
 protected:
     ServerTest() {
+        Signals::prepare();
         server.attach(device);
         connect();
     }

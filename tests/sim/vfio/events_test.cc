@@ -207,7 +207,7 @@ TEST_F(Events, CommandsEndWithTheirConnectionAndWithAReset) {
     at({"tcp-out"}, never, true, 1000);
     EXPECT_THAT(b.commands(), SizeIs(3));
     pairs.card(1).release_tid(0);
-    pairs.settle();
+    EXPECT_THROW(pairs.settle(), std::runtime_error) << "the peer is aborted";
     EXPECT_THAT(b.commands(), SizeIs(2));
     card_b.reset();
     EXPECT_THAT(b.commands(), IsEmpty());

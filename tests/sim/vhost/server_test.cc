@@ -36,6 +36,7 @@ constexpr Layout layout(unsigned queue) {
 class VhostTest : public testing::Test {
 protected:
     VhostTest() {
+        Signals::prepare();
         data = static_cast<std::uint8_t*>(
             mmap(nullptr, memory_size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0));
         server.attach(device);
