@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Lose this ACK: the second one that a card sends from now on for its first QP; the next one repeats what it reported.
+"""Lose this ACK: the second one that a card sends from now on for its first QP. The next one reports at
+least as much.
 
     lose-ack.py CARD [SOCKET]      SOCKET: the --control of t3sim; without it $T3SIM_CONTROL
 """

@@ -50,7 +50,7 @@ def test_lose_this_ack(t3sim_script, guests):
     guests()
     text = run("lose-ack.py", t3sim_script, "b")
     lost, again = (int(number, 16) for number in re.findall(r"ACK seq \S+ ack (0x[0-9a-f]+),", text))
-    assert again > lost, text
+    assert again >= lost, text  # of the data that the peer sends again, or of later data
     assert t3sim_script.counters("b")["faults.segments_lost"] == 1
 
 
