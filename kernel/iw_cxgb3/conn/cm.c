@@ -151,8 +151,8 @@ static bool t3_cm_peer_may_be_rev1(const struct t3_ep *ep)
 static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t3_qp *qp);
 
 /*
- * The QP of a connect, with a reference; or NULL. Its owner may have destroyed it, if the manager has
- * no reference on it, and another user's QP may have its number by now.
+ * The QP of a connect, with a reference; or NULL. Its owner may have destroyed it, if the manager
+ * has no reference on it, and another user's QP may have its number by now.
  */
 static struct t3_qp *t3_cm_get_qp(const struct t3_ep *ep)
 {

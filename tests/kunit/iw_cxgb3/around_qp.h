@@ -81,7 +81,7 @@ enum { PBL_ADDR = 0x8000 };
 static struct {
 	unsigned int sent, aborts, connect_aborts, closes, limited_closes, terminates, rung, handlers;
 	struct t3_term term;		/* of the last TERMINATE */
-	unsigned int disconnected_now;	/* of aborts and closes, those in the caller's context */
+	unsigned int disconnected_now;	/* aborts and closes in the caller's context */
 	int send_error, respond_error;
 	int ids, rqts, entries, rings, pbls;	/* allocated */
 	int queues;			/* set up in the card */
