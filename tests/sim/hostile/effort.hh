@@ -59,7 +59,7 @@ public:
 #endif
     /// Interrupts of the machine count as processor time, so a run that exceeds a limit is repeated: an input
     /// that costs too much does so each time.
-    static constexpr unsigned attempts = 3;
+    static constexpr unsigned attempts = 10;
     /// What each of the attempts exceeds; "" if one is within the limits. @p run returns that of one.
     template <typename Run> static std::string excess_each_time(Run run) {
         std::string excess = run();
