@@ -84,9 +84,9 @@ static int cm_iw_visit_own(struct net_device *ndev, struct cm_iw_walk *walk)
  * An id may listen on the interface. TCP keeps the ports of a VRF apart from those outside, and
  * there the id has its port.
  */
-static bool cm_iw_may_listen(const struct net_device *ndev, const struct cm_iw_walk *walk)
+static bool cm_iw_may_listen(struct net_device *ndev, struct cm_iw_walk *walk)
 {
-	return net_eq(dev_net(ndev), walk->net) && !netif_is_l3_slave(ndev);
+	return cm_iw_visit_own(ndev, walk) && !netif_is_l3_slave(ndev);
 }
 
 bool cm_iw_is_in_net(struct ib_device *device, struct net *net)
