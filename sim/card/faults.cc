@@ -72,6 +72,10 @@ struct Card::FaultRow {
     Fault fault;
     /// @p object: a TID or QP number, or NthFault::all.
     void (*inject)(Impl& card, std::uint64_t amount, std::uint32_t object);
+    template <NthFault Faults::*losses, unsigned kind>
+    static void lose(Impl& card, std::uint64_t nth, std::uint32_t tid) {
+        (card.faults.*losses).arm(tid, nth, kind);
+    }
 };
 
 std::span<const Card::FaultRow> Card::fault_rows() {
@@ -144,30 +148,18 @@ std::span<const Card::FaultRow> Card::fault_rows() {
          [](Impl& card, std::uint64_t n, std::uint32_t) { card.faults.stid.arm(n); }},
         // One operation of a connection
         {{"lose-sent-segment", nth, 1, "a TCP segment that the card sends is lost", connection, at_once},
-         [](Impl& card, std::uint64_t n, std::uint32_t tid) {
-             card.faults.sent.arm(tid, n, SegmentKind::any);
-         }},
+         FaultRow::lose<&Faults::sent, SegmentKind::any>},
         {{"lose-sent-fpdu", nth, 1, "a segment with an FPDU that the card sends is lost", connection,
           at_once},
-         [](Impl& card, std::uint64_t n, std::uint32_t tid) {
-             card.faults.sent.arm(tid, n, SegmentKind::fpdu);
-         }},
+         FaultRow::lose<&Faults::sent, SegmentKind::fpdu>},
         {{"lose-sent-ack", nth, 1, "an ACK without data that the card sends is lost", connection, at_once},
-         [](Impl& card, std::uint64_t n, std::uint32_t tid) {
-             card.faults.sent.arm(tid, n, SegmentKind::ack);
-         }},
+         FaultRow::lose<&Faults::sent, SegmentKind::ack>},
         {{"lose-received-segment", nth, 1, "a TCP segment that arrives is lost", connection, at_once},
-         [](Impl& card, std::uint64_t n, std::uint32_t tid) {
-             card.faults.received.arm(tid, n, SegmentKind::any);
-         }},
+         FaultRow::lose<&Faults::received, SegmentKind::any>},
         {{"lose-received-fpdu", nth, 1, "a segment with an FPDU that arrives is lost", connection, at_once},
-         [](Impl& card, std::uint64_t n, std::uint32_t tid) {
-             card.faults.received.arm(tid, n, SegmentKind::fpdu);
-         }},
+         FaultRow::lose<&Faults::received, SegmentKind::fpdu>},
         {{"lose-received-ack", nth, 1, "an ACK without data that arrives is lost", connection, at_once},
-         [](Impl& card, std::uint64_t n, std::uint32_t tid) {
-             card.faults.received.arm(tid, n, SegmentKind::ack);
-         }},
+         FaultRow::lose<&Faults::received, SegmentKind::ack>},
         {{"bad-crc", nth, 1, "an FPDU that the card sends has a wrong CRC", connection, at_once},
          [](Impl& card, std::uint64_t n, std::uint32_t tid) { card.faults.bad_crc.arm(tid, n); }},
         {{"hold-cqe", nth, 1, "a completion, and all later ones of its QP, wait for release-cqe", qp,
