@@ -18,7 +18,7 @@ def driver():
     return transform.driver()
 
 
-def stub(folder):
+def kernel_lists(folder):
     """The lines of the kernel's lists that the series looks for."""
     texts = ('source "drivers/infiniband/hw/cxgb4/Kconfig"\n', "obj-$(CONFIG_INFINIBAND_CXGB4)\t\t+= cxgb4/\n")
     patches.write(folder, zip(patches.LISTS, (*texts, "CXGB4 CRYPTO DRIVER (chcr)\n")))
@@ -61,10 +61,10 @@ def test_lines_stay_aligned():
 def test_the_patches_apply(tmp_path, monkeypatch):
     """git am makes the tree again; patches.make() compares. The mends of cxgb3 need its source."""
     monkeypatch.setattr(patches, "mend", lambda tree: None)
-    made = patches.make(stub(tmp_path / "base"), tmp_path / "series")
+    made = patches.make(kernel_lists(tmp_path / "base"), tmp_path / "series")
     assert len(made) == len(patches.PARTS)
     tree = tmp_path / "tree"
-    stub(tree)
+    kernel_lists(tree)
     for patch in made:
         subprocess.run(["patch", "--fuzz=0", "-s", "-p1", "-d", tree, "-i", patch], check=True)
     assert 'source "drivers/infiniband/hw/cxgb3/Kconfig"' in (tree / "drivers/infiniband/Kconfig").read_text()
