@@ -12,8 +12,7 @@
 
 namespace {
 
-/// The result of Effort::excess().
-std::string run(t3sim::Bytes input) {
+t3sim::test::Effort run(t3sim::Bytes input) {
     t3sim::test::FuzzedChoices choices(input);
     t3sim::test::HostileGuest guest(choices);
     if (!choices.one_in(4))
@@ -22,7 +21,7 @@ std::string run(t3sim::Bytes input) {
         guest.step();
     if (!guest.responds())
         std::abort();
-    return guest.effort().excess();
+    return guest.effort();
 }
 
 } // namespace
@@ -30,9 +29,7 @@ std::string run(t3sim::Bytes input) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     static const bool quiet = t3sim::set_log_levels("off", nullptr);
     (void)quiet;
-    std::string excess = run({data, size});
-    for (unsigned again = t3sim::test::Effort::attempts - 1; again != 0 && !excess.empty(); --again)
-        excess = run({data, size});
+    const std::string excess = t3sim::test::Effort::excess_each_time([&] { return run({data, size}); });
     if (excess.empty())
         return 0;
     std::fprintf(stderr, "%s\n", excess.c_str());

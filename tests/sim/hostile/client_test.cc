@@ -96,8 +96,7 @@ protected:
         ASSERT_TRUE(set_log_levels(levels ? levels : "off", nullptr));
     }
 
-    /// The result of Effort::excess().
-    static std::string run(std::uint64_t seed, std::uint64_t steps) {
+    static Effort run(std::uint64_t seed, std::uint64_t steps) {
         SeededChoices choices(seed, ~std::uint64_t{0});
         const Descriptors descriptors;
         EventLoop loop;
@@ -131,7 +130,7 @@ protected:
                     std::printf("%s %ju\n", name.c_str(), static_cast<std::uintmax_t>(value));
                 });
         }
-        return neighbour.effort.excess();
+        return neighbour.effort;
     }
 };
 

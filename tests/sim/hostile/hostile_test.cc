@@ -22,10 +22,30 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
     return text ? std::strtoull(text, nullptr, 0) : otherwise;
 }
 
+/// Each run has an action that is too long: the same one, or that with the run's number.
+std::string excess_of_ten(bool same) {
+    unsigned run = 0;
+    return Effort::excess_each_time([&] {
+        Effort effort;
+        for (unsigned action = 0; action < Effort::attempts; ++action) {
+            const std::uint64_t begin = Effort::cpu_time();
+            while (action == (same ? 1 : run) && Effort::cpu_time() - begin <= Effort::longest_allowed) {
+            }
+            effort.action_ends();
+        }
+        ++run;
+        return effort;
+    });
+}
+
+TEST(Effort, OnlyAnActionThatIsTooLongEachTimeExceedsTheLimit) {
+    EXPECT_EQ(excess_of_ten(true).substr(0, 13), "action 1 took");
+    EXPECT_EQ(excess_of_ten(false), "");
+}
+
 class Hostile : public testing::TestWithParam<unsigned> {
 protected:
-    /// The result of Effort::excess().
-    static std::string run(std::uint64_t seed, std::uint64_t steps) {
+    static Effort run(std::uint64_t seed, std::uint64_t steps) {
         SeededChoices choices(seed, ~std::uint64_t{0});
         HostileGuest guest(choices);
         if (seed % 4 != 0) // some seeds start with a card that is not set up
@@ -43,7 +63,7 @@ protected:
             std::printf("longest action %ju us, heap %zu KiB\n%s",
                         static_cast<std::uintmax_t>(guest.effort().longest_action() / 1000),
                         guest.effort().heap_growth() >> 10, guest.counters().c_str());
-        return guest.effort().excess();
+        return guest.effort();
     }
 };
 

@@ -229,14 +229,16 @@ TEST_F(TcpState, AListenerIsReplacedWithoutASearch) {
     constexpr ListenId listeners = 16'000, requests = 1600;
     for (ListenId id = 0; id < listeners; ++id)
         end.engine.listen(id, 0, static_cast<std::uint16_t>(id + 1));
-    t3sim::test::Effort effort;
-    effort.action_begins();
-    for (ListenId id = 0; id < requests; ++id) {
-        end.engine.unlisten(id);
-        end.engine.listen(id, 0, static_cast<std::uint16_t>(id + 1));
-    }
-    effort.action_ends();
-    EXPECT_EQ(effort.excess(), "");
+    const auto run = [&] {
+        t3sim::test::Effort effort;
+        for (ListenId id = 0; id < requests; ++id) {
+            end.engine.unlisten(id);
+            end.engine.listen(id, 0, static_cast<std::uint16_t>(id + 1));
+        }
+        effort.action_ends();
+        return effort;
+    };
+    EXPECT_EQ(t3sim::test::Effort::excess_each_time(run), "");
 }
 
 TEST_F(TcpState, WindowScalingNeedsBothSides) {

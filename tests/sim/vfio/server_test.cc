@@ -521,7 +521,7 @@ TEST_F(ServerTest, AFileWithManyLocksIsClosedByTheWorker) {
 
 TEST_F(ServerTest, ManyRangesAreRemovedInManyEvents) {
     const Fd file = memory_file(4096);
-    for (unsigned attempt = test::Effort::attempts; attempt != 0; --attempt) {
+    const auto run = [&] {
         negotiate();
         for (std::uint64_t n = 0; n < DmaTable::max_ranges; ++n)
             call(Command::dma_map,
@@ -549,8 +549,7 @@ TEST_F(ServerTest, ManyRangesAreRemovedInManyEvents) {
         EXPECT_EQ(recv(client.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK), -1) << "it takes more turns";
         turns();
         const auto reply = receive();
-        ASSERT_TRUE(reply);
-        EXPECT_EQ(reply->header.error, 0U);
+        EXPECT_TRUE(reply && reply->header.error == 0);
         map(0, 4096, file, 0, dma_readable, EEXIST);
         map(8192, 4096, file, 0, dma_readable);
         map(last - 8192, 4096, file, 0, dma_readable);
@@ -558,11 +557,9 @@ TEST_F(ServerTest, ManyRangesAreRemovedInManyEvents) {
         client.reset();
         turns();
         connect();
-        if (effort.longest_action() <= test::Effort::longest_allowed)
-            return;
-        if (attempt == 1)
-            ADD_FAILURE() << effort.excess();
-    }
+        return effort;
+    };
+    EXPECT_EQ(test::Effort::excess_each_time(run), "");
 }
 
 // As behind an IOMMU.
@@ -708,10 +705,12 @@ TEST_F(ServerTest, OnlyTheFirstSignalThatTakesLongDelaysOthers) {
     };
     EXPECT_GT(raise(), 1'500'000U);
     EXPECT_TRUE(eventually([&] { return events(fd) == 1; }));
-    for (int i = 0; i < 3; ++i) {
-        EXPECT_LT(raise(), 500'000U * test::Effort::slowness);
+    int longer = 0;
+    for (int i = 0; i < 10; ++i) {
+        longer += raise() >= 500'000U * test::Effort::slowness;
         EXPECT_TRUE(eventually([&] { return events(fd) == 1; }));
     }
+    EXPECT_LE(longer, test::Effort::interrupted);
 }
 
 /// One event of the card may signal all vectors.
@@ -719,19 +718,23 @@ TEST_F(ServerTest, SignalsThatTakeHalfAMillisecondDoNotAddUp) {
     negotiate();
     set_command(0x0006);
     const Fd fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    test::Waiters waiters(fd, 8);
-    std::uint64_t first = 0, all = 0;
+    test::Waiters waiters(fd, 20);
+    std::uint64_t first = 0;
+    int longer = 0;
     for (std::uint32_t vector = 0; vector < 9; ++vector) {
         set_irqs(eventfds, irq_msix, vector, 1, {fd.get()});
         waiters.wait_again();
         test::Effort effort;
         server.raise_irq(vector);
         effort.action_ends();
-        first = vector == 0 ? effort.longest_action() : first;
-        all += effort.longest_action();
+        if (vector == 0)
+            first = effort.longest_action();
+        else
+            longer += effort.longest_action() > first / 2;
         EXPECT_TRUE(eventually([&] { return events(fd) == 1; }));
     }
-    EXPECT_LT(all, 2 * first + 500'000 * test::Effort::slowness);
+    EXPECT_GT(first, 100'000U) << "less does not count as long";
+    EXPECT_LE(longer, 1 + test::Effort::interrupted);
 }
 
 TEST_F(ServerTest, ResetByCommand) {

@@ -310,7 +310,8 @@ TEST_F(VhostTest, AKickIsNotRead) {
     kicks[command_queue].reset(eventfd(1 << 30, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC));
     test::Waiters waiters(kicks[command_queue]);
     start();
-    for (int i = 0; i < 3; ++i) {
+    int longer = 0;
+    for (int i = 0; i < 10; ++i) {
         make_request(message(Operation::config_read, 0, 0, 4), 4);
         const std::uint64_t one = 1;
         ASSERT_EQ(write(kicks[command_queue].get(), &one, sizeof one), ssize_t{sizeof one});
@@ -320,8 +321,9 @@ TEST_F(VhostTest, AKickIsNotRead) {
         loop.run_once(0);
         effort.action_ends();
         EXPECT_EQ(used(command_queue), before + 1);
-        EXPECT_LT(effort.longest_action(), 1'000'000U * test::Effort::slowness);
+        longer += effort.longest_action() >= 1'000'000U * test::Effort::slowness;
     }
+    EXPECT_LE(longer, test::Effort::interrupted);
 }
 
 /// Each message that is received, and each reply, wakes all that wait for the client's end.
@@ -357,8 +359,10 @@ TEST_F(VhostTest, OnlyTheFirstInterruptThatTakesLongDelaysOthers) {
         return effort.longest_action();
     };
     EXPECT_GT(raise(0), 1'500'000U);
-    for (std::uint16_t i = 1; i < 4; ++i)
-        EXPECT_LT(raise(i), 1'000'000U * test::Effort::slowness);
+    int longer = 0;
+    for (std::uint16_t i = 1; i < queue_size; ++i)
+        longer += raise(i) >= 1'000'000U * test::Effort::slowness;
+    EXPECT_LE(longer, test::Effort::interrupted);
 }
 
 TEST_F(VhostTest, ReadsAndWritesConfigSpaceAndBars) {
