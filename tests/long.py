@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from stages import ROOT, Stage, Tally, kunit, pytest, races
 
-MODEL = ("CMakeLists.txt", "tests/CMakeLists.txt", "include", "sim")
+CMAKE = ("CMakeLists.txt", "tests/CMakeLists.txt")
+MODEL = (*CMAKE, "include", "sim")
 MODULES = ("include", "kernel", "tools/kernel-headers", "tools/lab")
 ALL = (
     "CMakeLists.txt",
@@ -106,6 +107,13 @@ WITH_AN_IOMMU = (
 WITH_BOUNCED_DMA = ("test_nic.py", "test_applications.py::test_nfs_of_a_host_with_a_card")
 
 FUZZ_SECONDS = 3600
+# What a fuzz target is made of, beside tests/fuzz.
+FUZZED = {
+    "card": (*MODEL, "tests/sim/hostile", "tests/sim/choices.hh", "tests/sim/fake_host.hh"),
+    "tcp": (*CMAKE, "sim/core", "sim/tcp", "tests/sim/tcp", "tests/sim/choices.hh"),
+    "vfio": (*CMAKE, "sim/core", "sim/vfio"),
+    "vhost": (*CMAKE, "sim/core", "sim/vhost"),
+}
 
 
 class Job(NamedTuple):
@@ -220,13 +228,9 @@ def system(name, tests, results, *options, timeout=7200):
 def jobs(build, captures):
     """All jobs of the long run, cheap ones first. The build has been made."""
     results = build / "long"
-    for target in ("card", "tcp", "vfio", "vhost"):
+    for target, inputs in FUZZED.items():
         command = ["tests/fuzz/run", "--build", build / "fuzz", "--seconds", str(FUZZ_SECONDS), target]
-        yield Job(
-            Stage(f"fuzz-{target}", command, timeout=2 * FUZZ_SECONDS),
-            (*MODEL, "tests/fuzz", "tests/sim/hostile"),
-            seed="1",
-        )
+        yield Job(Stage(f"fuzz-{target}", command, timeout=2 * FUZZ_SECONDS), (*inputs, "tests/fuzz"), seed="1")
     for who in ("guest", "client"):
         seed = str(int(time.time()))
         command = ["tests/sim/hostile/run", "--build", build, "--seconds", str(FUZZ_SECONDS), "--seed", seed, who]
