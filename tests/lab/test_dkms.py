@@ -71,6 +71,35 @@ def test_dkms_tries_the_kernels_that_check_kernel_accepts(tmp_path):
     assert accepted == ["6.1", "6.9", "6.12", "6.19", "7.0", "7.2", "7.3"]
 
 
+@pytest.mark.parametrize(
+    "release, reason",
+    [
+        ("6.12.48+deb13-amd64", None),
+        ("7.4.1-amd64", "it is newer than 7.3"),
+        ("6.12.48+deb13-rt-amd64", "it is a real-time kernel"),
+    ],
+)
+def test_a_kernel_that_is_about_to_be_installed(release, reason, tmp_path):
+    """Its headers are not there yet. A failure would stop its installation."""
+    subprocess.run([paths.REPO / "packaging/dkms/install-source", tmp_path], check=True)
+    hook = (paths.REPO / "packaging/dkms/preinst.d/t3rdma").read_text().replace("/usr/src", f"{tmp_path}/usr/src")
+    done = subprocess.run(
+        ["sh", "-c", hook, "t3rdma", release, "/boot/vmlinuz"], capture_output=True, text=True, check=True
+    )
+    if reason:
+        first, second = done.stderr.splitlines()
+        assert first.startswith(f"t3rdma: not for kernel {release}: {reason}")
+        assert second.endswith("no RDMA")
+    else:
+        assert not done.stderr
+
+
+def test_the_news_of_the_package_have_the_same_kernels():
+    limits = re.findall(r"-[gl]e (\d)0+(\d+) ", (paths.REPO / "packaging/dkms/check-kernel").read_text())
+    least, most = (".".join(limit) for limit in limits)
+    assert f"for kernels {least} to {most} " in (paths.REPO / "packaging/debian/t3rdma-dkms.NEWS").read_text()
+
+
 BTF = b"\x9f\xeb\x01\x00\x18\0\0\0" + struct.pack("<IIII", 0, 8, 8, 4) + b"types..." + b"\0ab\0"
 
 

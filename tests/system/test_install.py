@@ -144,6 +144,11 @@ def test_an_unsupported_kernel_is_refused_with_the_reason(machine, step):
     assert "its headers are not in /nowhere" in machine.run(
         "/usr/src/t3rdma-*/check-kernel 6.1.0 /nowhere 2>&1 || true"
     )
+    # As the package of a kernel does.
+    message = machine.run(
+        "run-parts --exit-on-error --arg=9.9.0-x --arg=/boot/vmlinuz-9.9.0-x /etc/kernel/preinst.d 2>&1"
+    )
+    assert "it is newer than 7.3" in message and "no RDMA" in message
     row.result = "refused, with the reason"
 
 
