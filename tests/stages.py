@@ -20,7 +20,6 @@ class Tally:
     def __init__(self):
         self.passed = self.skipped = 0
         self.failures = []  # each test once, also if its teardown fails too
-        self.unstable = []
         self.stages = []  # (name, verdict, seconds)
         self.seconds = {}  # by test, where the JUnit file has a time
 
@@ -47,7 +46,6 @@ class Tally:
         self.passed += other.passed
         self.skipped += other.skipped
         self.failures += other.failures
-        self.unstable += other.unstable
         self.stages += other.stages
         self.seconds.update(other.seconds)
 
@@ -61,23 +59,12 @@ class Tally:
         for name in sorted(self.seconds, key=self.seconds.get, reverse=True)[: self.SLOWEST]:
             yield f"{self.seconds[name]:>7.1f} s  {name}"
 
-    def forgive(self, known, second):
-        """Of the failures after the first `known`, those that passed in a second run become unstable passes."""
-        failed_again = set(second.failures)
-        for failure in self.failures[known:]:
-            if failure not in failed_again:
-                self.failures.remove(failure)
-                self.unstable.append(failure)
-                self.passed += 1
-
 
 class Stage:
-    """A command with a name, and how its result is counted. again: the command that runs only failed tests."""
+    """A command with a name, and how its result is counted."""
 
-    MOST_AGAIN = 6
-
-    def __init__(self, name, command, junit=None, timeout=1800, again=None, environment=None):
-        self.name, self.command, self.junit, self.timeout, self.again = name, command, junit, timeout, again
+    def __init__(self, name, command, junit=None, timeout=1800, environment=None):
+        self.name, self.command, self.junit, self.timeout = name, command, junit, timeout
         self.environment = {**os.environ, **(environment or {})}
 
     def run(self, tally):
@@ -111,28 +98,14 @@ class Stage:
             return f"no end after {self.timeout} s"
 
     def _count(self, tally, status):
-        known, counted = len(tally.failures), False
+        known = len(tally.failures)
         if self.junit:
-            counted = tally.add_junit(self.name, self.junit)
-            if not counted or (status != 0 and len(tally.failures) == known):
+            if not tally.add_junit(self.name, self.junit) or (status != 0 and len(tally.failures) == known):
                 tally.failures.append(f"{self.name}: {' '.join(map(str, self.command))} ended with {status}")
         elif status == 0:
             tally.passed += 1
         else:
             tally.failures.append(f"{self.name}: {' '.join(map(str, self.command))} ended with {status}")
-        failed = len(tally.failures) - known
-        if self.again and counted and 0 < failed <= self.MOST_AGAIN and os.environ.get("CI"):
-            self._run_again(tally, known)
-
-    def _run_again(self, tally, known):
-        print(f"== {self.name}: failed tests again", flush=True)
-        self._execute(self.again)
-        second = Tally()
-        if (
-            second.add_junit(self.name, self.junit)
-            and second.passed + len(second.failures) == len(tally.failures) - known
-        ):
-            tally.forgive(known, second)
 
 
 class FilesOfTests(Stage):
@@ -183,8 +156,7 @@ def pytest(name, tests, results, *options, timeout=1800, part=None):
         *options,
         *tests,
     ]
-    again = [*command, "--last-failed", "--last-failed-no-failures=none"]
-    return Stage(name, command, junit, timeout, again, {"T3LAB_AREA": part} if part else None)
+    return Stage(name, command, junit, timeout, {"T3LAB_AREA": part} if part else None)
 
 
 def races(name, results, *options, timeout):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""How tests/run counts the results of JUnit files, and those of a second run of failed tests; the jobs of the long run
-and their evidence."""
+"""How tests/run counts the results of JUnit files; the jobs of the long run and their evidence."""
 
 import subprocess
 import sys
@@ -70,18 +69,8 @@ def test_a_file_without_tests_is_a_failure(tally, tmp_path, text):
     assert not tally().add_junit("s", tmp_path / "absent")
 
 
-def test_only_tests_that_pass_in_the_second_run_are_forgiven(tally, tmp_path):
-    first, second = tally(), tally()
-    first.failures = ["earlier: c::z"]
-    first.add_junit("s", junit(tmp_path / "x", ("a", "failure"), ("b", "failure")))
-    second.add_junit("s", junit(tmp_path / "y", ("a", ""), ("b", "error")))
-    first.forgive(1, second)
-    assert (first.failures, first.unstable, first.passed) == (["earlier: c::z", "s: c::b"], ["s: c::a"], 1)
-
-
 def test_files_run_by_themselves_and_are_counted_together(program, stages, tally, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(stages, "ROOT", tmp_path)
-    monkeypatch.delenv("CI", raising=False)
     (tmp_path / "t").mkdir()
     for name, text in (
         ("passes", "def test_a(): pass"),
