@@ -69,11 +69,11 @@ PcapngWriter::PcapngWriter(const EventQueue& queue, Wire& wire, std::string path
     begin();
     if (!file_)
         throw std::runtime_error(fmt::format("cannot write '{}': {}", path_, std::strerror(errno)));
-    wire_.add_tap(*this);
+    wire_.add_observer(*this);
 }
 
 PcapngWriter::~PcapngWriter() {
-    wire_.remove_tap(*this);
+    wire_.remove_observer(*this);
 }
 
 void PcapngWriter::begin() {

@@ -15,7 +15,7 @@
 
 namespace t3sim {
 
-class PcapngWriter : public Tap {
+class PcapngWriter : public WireObserver {
 public:
     /// Creates @p path or replaces it and starts to capture @p wire; queue and wire must outlive the writer.
     /// @p limit: bytes on disk, 0 for no limit. With a limit, a file that has reached half of it is renamed

@@ -56,7 +56,7 @@ void Wire::send(const Endpoint& from, Packet&& frame) {
     if (Impairer* const impairer = ports_[port]->impairer.get()) {
         send_impaired(port, *impairer, frame);
     } else {
-        if (!taps_.empty() || log.should_log(spdlog::level::trace)) [[unlikely]]
+        if (!observers_.empty() || log.should_log(spdlog::level::trace)) [[unlikely]]
             show(port, frame, {});
         deliver_now(port, std::move(frame));
     }
@@ -82,8 +82,8 @@ void Wire::send_impaired(unsigned from, Impairer& impairer, const Packet& frame)
 void Wire::show(unsigned from, Bytes frame, std::string_view fate) {
     if (log.should_log(spdlog::level::trace)) [[unlikely]]
         log.trace("{}: {} sends {} bytes {}", name_, labels_[from], frame.size(), fate);
-    for (Tap* tap : taps_)
-        tap->frame(from, frame, fate);
+    for (WireObserver* observer : observers_)
+        observer->frame(from, frame, fate);
 }
 
 void Wire::deliver_now(unsigned from, Packet&& frame) {

@@ -3,7 +3,7 @@
 // A cable (two endpoints) or a hub (more). Each frame goes to all other endpoints through the event queue, so
 // no frame_in() ever runs within a send().
 //
-// Frames that a tap or an impairment sees, and those of an end that is no card, have all sums
+// Frames that an observer or an impairment sees, and those of an end that is no card, have all sums
 // (core/packet.hh).
 //
 // Two limits bound the undelivered frames of a port. Above `send_limit` ready_or_wait() returns false; above
@@ -24,9 +24,9 @@
 namespace t3sim {
 
 /// Observes a wire, e.g. to write a capture file.
-class Tap {
+class WireObserver {
 public:
-    virtual ~Tap() = default;
+    virtual ~WireObserver() = default;
     /// A frame leaves @p port (the number that Wire::attach() returned). @p fate: what an impairment does to
     /// it ("lost"), or empty.
     virtual void frame(unsigned port, Bytes frame, std::string_view fate) = 0;
@@ -73,8 +73,8 @@ public:
     /// Whether frames have all sums, even if only cards of this process receive them, which then check them.
     void compute_sums(bool on) { computes_sums_ = on; }
 
-    void add_tap(Tap& tap) { taps_.push_back(&tap); }
-    void remove_tap(const Tap& tap) { std::erase(taps_, &tap); }
+    void add_observer(WireObserver& observer) { observers_.push_back(&observer); }
+    void remove_observer(const WireObserver& observer) { std::erase(observers_, &observer); }
 
     struct Statistics {
         std::uint64_t frames = 0;
@@ -113,7 +113,7 @@ private:
     std::string name_;
     std::vector<std::unique_ptr<Port>> ports_; ///< references stay valid
     std::vector<std::string> labels_;
-    std::vector<Tap*> taps_;
+    std::vector<WireObserver*> observers_;
     Statistics statistics_;
     bool up_ = true;
     bool computes_sums_ = false;

@@ -25,9 +25,9 @@
 #include "sim/core/packet.hh"
 #include "sim/core/timer_heap.hh"
 #include "sim/tcp/params.hh"
+#include "sim/tcp/segment.hh"
 #include "sim/tcp/seq.hh"
 #include "sim/tcp/siphash.hh"
-#include "sim/tcp/wire.hh"
 
 namespace t3sim::tcp {
 

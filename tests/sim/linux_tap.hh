@@ -24,7 +24,7 @@
 #include <utility>
 
 #include "sim/core/bytes.hh"
-#include "sim/tcp/wire.hh"
+#include "sim/tcp/segment.hh"
 
 namespace t3sim::test {
 

@@ -25,13 +25,13 @@ constexpr std::uint64_t endless = 200'000;
 constexpr std::uint64_t few = 4096;
 
 /// Keeps the ring of connection 0 of a card full, with a doorbell after what it posts, and counts its frames.
-class Stream : public Tap {
+class Stream : public WireObserver {
 public:
     Stream(EventQueue& events, Wire& wire, TestDriver& sender)
         : wire_(wire), sender_(sender), doorbell_(events, [this] { sender_.ring_doorbell(0); }) {
-        wire_.add_tap(*this);
+        wire_.add_observer(*this);
     }
-    ~Stream() override { wire_.remove_tap(*this); }
+    ~Stream() override { wire_.remove_observer(*this); }
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
 
@@ -214,7 +214,7 @@ private:
 };
 
 /// As `ib_write_bw -t 128`: QPs with 128 outstanding RDMA writes of 64 KiB each, more than a test waits for.
-class WriteBandwidth : public testing::TestWithParam<unsigned>, public Tap {
+class WriteBandwidth : public testing::TestWithParam<unsigned>, public WireObserver {
 protected:
     static constexpr std::uint32_t outstanding = 128;
     /// A test ends before this number of frames of the stream.
@@ -233,9 +233,9 @@ protected:
                 pairs.card(0).post_full_write(n);
             pairs.card(0).ring_doorbell(n);
         }
-        pairs.wire(0).add_tap(*this);
+        pairs.wire(0).add_observer(*this);
     }
-    ~WriteBandwidth() override { pairs.wire(0).remove_tap(*this); }
+    ~WriteBandwidth() override { pairs.wire(0).remove_observer(*this); }
 
     void TearDown() override {
         EXPECT_LT(stream, stream_end) << "the stream has ended";
@@ -346,7 +346,7 @@ INSTANTIATE_TEST_SUITE_P(Qps, WriteBandwidth, testing::Values(1U, 2U, 8U));
 
 /// With virtual time a run is exactly repeatable: no budget depends on the clock.
 TEST(VirtualTime, ARunUnderLoadIsRepeated) {
-    struct Sum : Tap {
+    struct Sum : WireObserver {
         explicit Sum(EventQueue& q) : queue(q) {}
         void frame(unsigned port, Bytes frame, std::string_view) override {
             for (const std::uint8_t byte : frame)
@@ -362,7 +362,7 @@ TEST(VirtualTime, ARunUnderLoadIsRepeated) {
         EventQueue queue;
         CardPairs pairs(1, 8, &queue);
         Sum sum(queue);
-        pairs.wire(0).add_tap(sum);
+        pairs.wire(0).add_observer(sum);
         pairs.connect_all();
         for (unsigned n = 0; n < 8; ++n)
             for (unsigned i = 0; i < TestDriver::slots; ++i)
@@ -373,7 +373,7 @@ TEST(VirtualTime, ARunUnderLoadIsRepeated) {
         EXPECT_GT(sum.frames, 8U * TestDriver::slots);
         EXPECT_EQ(first.value_or(sum.sum), sum.sum);
         first = sum.sum;
-        pairs.wire(0).remove_tap(sum);
+        pairs.wire(0).remove_observer(sum);
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Two cards leave out the sums between each other. A run is the same as if they computed them, and taps,
+// Two cards leave out the sums between each other. A run is the same as if they computed them, and observers,
 // impairments, the recorder and other ends of the wire see the frames with sums.
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ struct FrameRecorder : Endpoint {
     Frames frames;
 };
 
-struct Tapped : Tap {
+struct AllFrames : WireObserver {
     void frame(unsigned port, Bytes frame, std::string_view) override {
         frames.emplace_back(frame.begin(), frame.end());
         frames.back().push_back(static_cast<std::uint8_t>(port));
@@ -79,18 +79,18 @@ void traffic(CardPairs& pairs) {
         }
 }
 
-enum class Look { none, computed, tap, impairment, recorder, none_then_tap };
+enum class Look { none, computed, observer, impairment, recorder, none_then_observer };
 
 Result run(Look look, Frames* seen = nullptr, bool compute = false) {
     const Folder folder;
     EventQueue queue;
     CardPairs pairs(1, connections, &queue);
-    Tapped tap;
+    AllFrames observer;
     Recorder recorder(queue, folder / "run.t3t", 0, Recorder::Component{.number = 0, .count = 1, .id = 1});
     Wire& wire = pairs.wire(0);
     wire.compute_sums(compute || look == Look::computed);
-    if (look == Look::tap)
-        wire.add_tap(tap);
+    if (look == Look::observer)
+        wire.add_observer(observer);
     if (look == Look::impairment)
         for (unsigned port : {0U, 1U})
             wire.impair(port, {});
@@ -100,15 +100,15 @@ Result run(Look look, Frames* seen = nullptr, bool compute = false) {
     pairs.connect_all();
     fill(pairs);
     traffic(pairs);
-    if (look == Look::none_then_tap)
-        wire.add_tap(tap);
+    if (look == Look::none_then_observer)
+        wire.add_observer(observer);
     traffic(pairs);
     const Result result(pairs);
     for (unsigned side : {0U, 1U})
         pairs.card(side).card().record(nullptr);
-    wire.remove_tap(tap);
+    wire.remove_observer(observer);
     if (seen)
-        *seen = tap.frames;
+        *seen = observer.frames;
     return result;
 }
 
@@ -117,16 +117,17 @@ TEST(Sums, ARunIsTheSameWithAndWithoutThem) {
     EXPECT_EQ(alone.counters.find("errors"), std::string::npos) << alone.counters;
     EXPECT_GT(alone.bytes, 2U * 2 * 7 * connections * TestDriver::write_size);
     EXPECT_TRUE(alone == run(Look::none));
-    for (const Look look : {Look::computed, Look::tap, Look::impairment, Look::recorder, Look::none_then_tap})
+    for (const Look look :
+         {Look::computed, Look::observer, Look::impairment, Look::recorder, Look::none_then_observer})
         EXPECT_TRUE(alone == run(look)) << static_cast<int>(look);
 }
 
 TEST(Sums, ACaptureIsTheSameWithAndWithoutThem) {
     Frames all, computed, late;
-    run(Look::tap, &all);
-    run(Look::tap, &computed, true);
+    run(Look::observer, &all);
+    run(Look::observer, &computed, true);
     EXPECT_TRUE(all == computed);
-    run(Look::none_then_tap, &late);
+    run(Look::none_then_observer, &late);
     ASSERT_GT(late.size(), 1000U);
     ASSERT_LT(late.size(), all.size());
     EXPECT_TRUE(std::equal(late.begin(), late.end(), all.end() - static_cast<std::ptrdiff_t>(late.size())))

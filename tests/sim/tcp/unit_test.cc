@@ -11,7 +11,7 @@
 #include "sim/core/timer_heap.hh"
 #include "sim/tcp/engine.hh"
 #include "sim/tcp/reassembly.hh"
-#include "sim/tcp/wire.hh"
+#include "sim/tcp/segment.hh"
 #include "tests/sim/hostile/effort.hh"
 
 namespace t3sim::tcp::test {
@@ -27,7 +27,7 @@ TEST(TcpSeq, ComparesAroundTheWrap) {
     EXPECT_LE(Seq(7), Seq(7));
 }
 
-TEST(TcpWire, ChecksumOfRfc1071) {
+TEST(TcpSegment, ChecksumOfRfc1071) {
     const Buffer data{0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7};
     EXPECT_EQ(fold(sum(data)), 0x220d);
     const Buffer odd{0x00, 0x01, 0xf2};
@@ -65,7 +65,7 @@ const Segment sample{.tuple = {0x0a000001, 0x0a000002, 50000, 7471},
                      .window_scale = 3,
                      .payload = payload};
 
-TEST(TcpWire, EncodedSegmentsDecode) {
+TEST(TcpSegment, EncodedSegmentsDecode) {
     const Buffer p = packet_of(sample);
     const auto to = peek(p);
     ASSERT_TRUE(to);
@@ -82,13 +82,13 @@ TEST(TcpWire, EncodedSegmentsDecode) {
     EXPECT_TRUE(std::equal(s->payload.begin(), s->payload.end(), payload.begin(), payload.end()));
 }
 
-TEST(TcpWire, EthernetPaddingIsNotPayload) {
+TEST(TcpSegment, EthernetPaddingIsNotPayload) {
     Buffer p = packet_of(sample);
     p.insert(p.end(), 9, 0);
     EXPECT_EQ(decode(p)->payload.size(), payload.size());
 }
 
-TEST(TcpWire, AnyFlippedBitIsDetected) {
+TEST(TcpSegment, AnyFlippedBitIsDetected) {
     const Buffer good = packet_of(sample);
     for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
         Buffer bad = good;
@@ -99,7 +99,7 @@ TEST(TcpWire, AnyFlippedBitIsDetected) {
     }
 }
 
-TEST(TcpWire, InconsistentLengths) {
+TEST(TcpSegment, InconsistentLengths) {
     const Buffer good = packet_of(sample);
     const auto with_header_checksum = [](Buffer p) {
         put_be16(&p[10], 0);
@@ -139,7 +139,7 @@ std::optional<Segment> with_options(const Buffer& options) {
     return decode(p);
 }
 
-TEST(TcpWire, Options) {
+TEST(TcpSegment, Options) {
     const auto linux_syn = with_options({2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7});
     ASSERT_TRUE(linux_syn);
     EXPECT_EQ(linux_syn->mss, 1460);

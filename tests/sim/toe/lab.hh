@@ -15,7 +15,7 @@
 
 #include "sim/card/toe/toe.hh"
 #include "sim/hw/cpl.hh"
-#include "sim/tcp/wire.hh"
+#include "sim/tcp/segment.hh"
 
 namespace t3sim::test {
 

@@ -68,7 +68,7 @@ protected:
         mtu_index_ = index;
     }
     void impair(unsigned port, const Impairments& what) { wire_.impair(port, what); }
-    void watch(Tap& tap) { wire_.add_tap(tap); }
+    void watch(WireObserver& observer) { wire_.add_observer(observer); }
     [[nodiscard]] const Wire& wire() const { return wire_; }
 
     /// Runs wire and clock until @p done, or for @p most. False: timeout.

@@ -65,7 +65,7 @@ struct Mtu {
 class LinuxPeerMtu : public LinuxPeer, public testing::WithParamInterface<Mtu> {
 protected:
     /// The longest frame that each end has sent.
-    struct Longest : Tap {
+    struct Longest : WireObserver {
         std::array<std::size_t, 2> of{};
         void frame(unsigned port, Bytes frame, std::string_view) override {
             of.at(port) = std::max(of.at(port), frame.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "sim/tcp/wire.hh"
+#include "sim/tcp/segment.hh"
 
 #include "sim/core/ones_complement.hh"
 
