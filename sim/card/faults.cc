@@ -194,8 +194,8 @@ void Card::stop_lies() {
 
 void Card::guess(std::string_view text) {
     impl_->faults.guesses.set(text);
-    for (Mac& mac : impl_->macs)
-        mac.counts_fcs = !impl_->faults.guesses.other(43);
+    for (Mac& mac : impl_->macs) // [guess G43]
+        mac.counts_fcs = !impl_->faults.guesses.other(Guess::byte_counts_include_fcs);
     flog.info("{}: {}", impl_->config.name, text);
 }
 

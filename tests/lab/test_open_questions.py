@@ -37,13 +37,27 @@ def test_probes_and_other_answers_are_those_of_the_table():
 
 
 def test_no_name_comes_twice():
-    for names in (guesses.with_probe(), guesses.with_knob()):
+    for names in (guesses.with_probe(), guesses.with_knob(), [name for _, name in guesses.names()]):
         assert names and len(set(names)) == len(names)
 
 
-def test_the_engines_use_each_other_answer():
-    source = "".join(path.read_text() for path in (paths.REPO / "sim/card").rglob("*.cc"))
-    used = {f"G{number}" for number in re.findall(r"\bother\((\d+)\)", source)}
+def test_the_table_has_the_numbers_in_order():
+    """guesses.names() finds each row."""
+    numbers = [int(number[1:]) for number in guesses.with_knob()]
+    assert numbers == sorted(numbers)
+    assert len(numbers) == len(re.findall(r"^T3_GUESS", guesses.TABLE.read_text(), re.MULTILINE))
+
+
+def test_the_engines_use_each_other_answer_where_it_is_marked():
+    """The mark is in the same file, so a reader of the name finds the question."""
+    numbers = {name: number for number, name in guesses.names()}
+    used = set()
+    for path in (paths.REPO / "sim/card").rglob("*.cc"):
+        source = path.read_text()
+        marked = set(re.findall(r"G\d+", " ".join(re.findall(r"\[guess[^\]]*\]", source))))
+        here = {numbers[name] for name in re.findall(r"\bother\(\s*Guess::(\w+)\)", source)}
+        assert here <= marked, path
+        used |= here
     assert used == set(guesses.with_knob())
 
 

@@ -108,7 +108,7 @@ std::uint64_t Memory::word_at(unsigned which, std::uint64_t addr) const {
     if (!bytes)
         return 0;
     const std::uint64_t word = be64(bytes);
-    return guesses_.other(27) ? __builtin_bswap64(word) : word;
+    return guesses_.other(Guess::back_door_big_endian) ? __builtin_bswap64(word) : word;
 }
 
 /// One of the 2^WIDTH reads that return a 64-bit word. WIDTH 0 returns all of it in DATA1 and DATA0, the

@@ -90,7 +90,7 @@ bool Rnic::write_memory(std::uint32_t addr, Bytes data) {
     if (const auto late = std::exchange(late_list_, std::nullopt))
         (void)parts_.memory.pmrx_write(late->first, late->second);
     const CardMemory::Region pbl = parts_.memory.pbl();
-    if (guesses_.other(55) && addr >= pbl.base && addr <= pbl.limit) {
+    if (guesses_.other(Guess::page_list_read_for_each_transfer) && addr >= pbl.base && addr <= pbl.limit) {
         late_list_.emplace(addr, Buffer(data.begin(), data.end()));
         return true;
     }

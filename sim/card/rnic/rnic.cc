@@ -137,18 +137,18 @@ bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_se
                    old->tid, tid);
         stop(*old);
     }
-    if (guesses_.other(5))
+    if (guesses_.other(Guess::sends_wait_for_rtr)) // [guess G5]
         qp->rtr_pending = false;
-    if (guesses_.other(39))
+    if (guesses_.other(Guess::first_marker_before_first_fpdu))
         qp->framer.start_at(256);
     qps_.set(tid, std::move(made));
     by_id_.set(qp->id(), qp);
     parts_.sge.open_qp_context(qp->id(), tid, wr.qp_dma_addr, wr.qp_dma_size);
     // Receives that are already in the ring [guess G35] are consumed before the WR is acknowledged [guess
     // G1].
-    if (!guesses_.other(35))
+    if (!guesses_.other(Guess::requests_before_init_executed))
         run(*qp);
-    return wr.rqe_count != 0 || guesses_.other(1);
+    return wr.rqe_count != 0 || guesses_.other(Guess::init_acked_if_receives_posted);
 }
 
 void Rnic::stream_switched(Tid tid) {
@@ -261,7 +261,7 @@ void Rnic::fail(Qp& qp, Status status, bool send_side, RdmaOp op, CqId cq, const
     ++count_errors_;
     rlog.info("QP {:#x}: error {:#x}, {} side, operation {}", qp.id(), static_cast<unsigned>(status),
               send_side ? "send" : "receive", static_cast<unsigned>(op));
-    for (int events = guesses_.other(29) ? 2 : 1; events > 0; --events)
+    for (int events = guesses_.other(Guess::one_error_event_per_qp) ? 2 : 1; events > 0; --events)
         parts_.sge.async_event(cq, event);
 }
 

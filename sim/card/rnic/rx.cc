@@ -27,7 +27,8 @@ std::uint32_t Rnic::rqe_address(const Qp& qp, std::uint32_t number) const {
 }
 
 RqeLayout Rnic::rqe_layout() const {
-    return guesses_.other(20) ? RqeLayout::other : RqeLayout::modelled; // [guess G20]
+    // [guess G20]
+    return guesses_.other(Guess::rqe_begins_with_page_code) ? RqeLayout::other : RqeLayout::modelled;
 }
 
 void Rnic::receive(Qp& qp, Bytes data, const Packet* intact) {
@@ -62,7 +63,7 @@ bool Rnic::fpdu_in(Qp& qp, Bytes ulpdu, MpaError error) {
     DdpSegment segment;
     Status status = parse_segment(ulpdu, error, &segment);
     if (status == Status::success && !is_tagged(segment.op) && segment.msn != qp.expected_msn[segment.qn])
-        status = guesses_.other(28)
+        status = guesses_.other(Guess::wrong_msn_has_status_0x18)
                      ? Status::msn_gap
                      : Status::msn; // the card compares 4 bits and reports any mismatch as this [guess G28]
     if (status == Status::success)
@@ -87,8 +88,8 @@ void Rnic::inbound_error(Qp& qp, RdmaOp op, Status status) {
 Status Rnic::in_write(Qp& qp, const DdpSegment& segment) {
     if (!(qp.prot.caps & hw::RdmaInitWr::write_enable))
         return Status::access;
-    if (segment.stag == 0 &&
-        !(guesses_.other(19) && segment.payload.empty())) // also without payload [guess G19]
+    // Also without payload [guess G19].
+    if (segment.stag == 0 && !(segment.payload.empty() && guesses_.other(Guess::stag_0_refused_for_no_bytes)))
         return Status::invalid_stag;
     if (!segment.payload.empty()) {
         Extent extent;
@@ -140,8 +141,9 @@ Status Rnic::in_read_response(Qp& qp, const DdpSegment& segment) {
         return Status::bounds;
     if (size != 0) {
         Extent extent;
-        Status status = tpt_.check(qp.prot, segment.stag, segment.to, size,
-                                   guesses_.other(18) ? remote_write : read_sink, &extent);
+        const auto permission = // [guess G18]
+            guesses_.other(Guess::local_write_suffices_for_read_sink) ? remote_write : read_sink;
+        Status status = tpt_.check(qp.prot, segment.stag, segment.to, size, permission, &extent);
         if (status == Status::success)
             status = write_extent(*host_, parts_.memory, extent, 0, segment.payload);
         if (status != Status::success)
@@ -161,7 +163,7 @@ Status Rnic::in_read_response(Qp& qp, const DdpSegment& segment) {
     parts_.sge.complete(qp.send_cq(),
                         {.qp = qp.id(),
                          .opcode = static_cast<std::uint8_t>(RdmaOp::read_response),
-                         .length = guesses_.other(21) ? read.length : 0,
+                         .length = guesses_.other(Guess::send_side_entries_have_length_0) ? read.length : 0,
                          .word2 = read.sink_stag},
                         false);
     qp.reads.pop_front();
@@ -232,10 +234,10 @@ Status Rnic::in_terminate(Qp& qp, const DdpSegment& segment) {
     put_be32(&cpl[8], segment.mo);
     std::copy(body.begin(), body.end(), cpl.begin() + 12);
     const Cqe event{.qp = qp.id(), .opcode = static_cast<std::uint8_t>(RdmaOp::terminate)};
-    if (guesses_.other(46))
+    if (guesses_.other(Guess::terminate_before_its_event))
         parts_.sge.async_event(qp.receive_cq(), event);
     parts_.sge.post_cpl(0, cpl);
-    if (!guesses_.other(46))
+    if (!guesses_.other(Guess::terminate_before_its_event))
         parts_.sge.async_event(qp.receive_cq(), event);
     stop(qp);
     return Status::success;

@@ -150,7 +150,7 @@ Status Tpt::check(const Protection& prot, const TptEntry* found, std::uint64_t t
     const std::uint64_t within = offset & ((std::uint64_t{1} << shift) - 1);
     if (!in_pbl(first, pages(within, length, shift)))
         return Status::pbl_bounds;
-    if (entry.is_window() && !guesses_.other(57)) { // [guess G57]
+    if (entry.is_window() && !guesses_.other(Guess::window_needs_region)) { // [guess G57]
         const TptEntry* region = Tpt::entry(memory_, entry.parent());
         if (!region || !region->in_use() || !region->valid())
             return Status::invalid_stag;
@@ -193,7 +193,8 @@ Status Tpt::invalidate(const Protection& prot, std::uint32_t stag, Invalidator b
         return Status::pd_mismatch;
     if (entry.is_window() && entry.qp() != 0 && entry.qp() != prot.qp)
         return Status::qp_mismatch;
-    if (by == Invalidator::remote && entry.remote_inv_disabled() && !guesses_.other(60)) // [guess G60]
+    if (by == Invalidator::remote && entry.remote_inv_disabled() &&
+        !guesses_.other(Guess::remote_invalidation_can_be_refused)) // [guess G60]
         return Status::access;
     if (entry.type() == TptEntry::shared_region)
         return Status::inv_shared;
@@ -259,9 +260,10 @@ Status Tpt::bind(const Protection& prot, const hw::BindWr& wr) {
     // first offset of a window with addresses is that of its address [guess G56].
     const std::uint64_t offset = va - start + first_offset(*region);
     const std::uint64_t in_page = (std::uint64_t{1} << region->page_shift()) - 1;
-    if (!guesses_.other(56) && (wr.mr_page_code != region->page_code() ||
-                                wr.mr_pbl_addr != region->pbl_index() + (offset >> region->page_shift()) ||
-                                (wr.type == 1 && ((va ^ offset) & in_page) != 0)))
+    if (!guesses_.other(Guess::page_list_of_bind_is_of_region) &&
+        (wr.mr_page_code != region->page_code() ||
+         wr.mr_pbl_addr != region->pbl_index() + (offset >> region->page_shift()) ||
+         (wr.type == 1 && ((va ^ offset) & in_page) != 0)))
         return Status::pbl_bounds;
 
     if (window.valid())

@@ -28,7 +28,7 @@ constexpr std::uint32_t min_emss = 136;
 void Rnic::run(Qp& qp) {
     if (qp.running || qp.ended || qp.queued)
         return; // the running call, or the run queue, handles new work
-    if (guesses_.other(36)) [[unlikely]]
+    if (guesses_.other(Guess::send_complete_when_tcp_has_it)) [[unlikely]]
         complete_acknowledged(qp);
     qp.running = true;
     Step last = Step::progress;
@@ -85,7 +85,8 @@ Rnic::Step Rnic::step(Qp& qp) {
         return Step::progress;
     }
     qp.response_turn = true;
-    const Step ring = qp.closing && guesses_.other(11) ? Step::idle : next_slot(qp);
+    const Step ring =
+        qp.closing && guesses_.other(Guess::ring_executed_at_close) ? Step::idle : next_slot(qp);
     if (ring != Step::progress && !qp.inbound_reads.empty()) {
         start_response(qp);
         return Step::progress;
@@ -121,7 +122,7 @@ Rnic::Step Rnic::next_slot(Qp& qp) {
     const WrRow* row = wr_row(wr.opcode());
     const bool send_side = !row || row->send_side;
     if (must_wait(qp, wr, send_side) || (send_side && !qp.passed.empty())) {
-        if (guesses_.other(32) && qp.passed.size() < qp.init.qp_dma_size) {
+        if (guesses_.other(Guess::receives_wait_behind_send) && qp.passed.size() < qp.init.qp_dma_size) {
             qp.passed.push_back(slot);
             return Step::progress;
         }
@@ -162,7 +163,7 @@ void Rnic::record_slot(QpId context, std::uint32_t tid, Bytes slot) const {
 Status Rnic::execute(Qp& qp, const WrRow* row, Bytes slot) {
     const auto wr = hw::load<hw::WrHeader>(slot);
     const bool one_slot = wr.flag(hw::wr::sop) && wr.flag(hw::wr::eop);
-    if (!row || (!one_slot && !guesses_.other(30))) // two-slot form: [guess G30]
+    if (!row || (!one_slot && !guesses_.other(Guess::two_slot_form_refused))) // two-slot form: [guess G30]
         return Status::internal;
     if (const Status status = (this->*row->execute)(qp, slot); status != Status::success)
         return status;
@@ -172,12 +173,14 @@ Status Rnic::execute(Qp& qp, const WrRow* row, Bytes slot) {
 }
 
 void Rnic::complete_wr(Qp& qp, const hw::WrHeader& wr, RdmaOp op, std::uint32_t length) {
-    if (guesses_.other(45) && op >= RdmaOp::send && op <= RdmaOp::send_se_inv) // [guess G45]
+    if (guesses_.other(Guess::send_has_exact_opcode) && op >= RdmaOp::send &&
+        op <= RdmaOp::send_se_inv) // [guess G45]
         op = RdmaOp::send;
     const Cqe cqe{.qp = qp.id(),
                   .send_side = true,
                   .opcode = static_cast<std::uint8_t>(op),
-                  .length = guesses_.other(21) ? length : 0, // [guess G21]
+                  // [guess G21]
+                  .length = guesses_.other(Guess::send_side_entries_have_length_0) ? length : 0,
                   .word2 = wr.wr_id_hi,
                   .word3 = wr.wr_id_lo};
     if (wr.flag(hw::wr::notify))
@@ -236,7 +239,7 @@ Rnic::Step Rnic::send_segment(Qp& qp) {
     fpdu = qp.framer.finish(std::move(fpdu));
     if (parts_.faults.bad_crc.fires(qp.tid)) [[unlikely]]
         fpdu.data()[fpdu.size() - 1] ^= 0xff;
-    if (guesses_.other(49)) {
+    if (guesses_.other(Guess::fpdu_is_one_segment)) {
         const Bytes all = fpdu;
         const std::size_t half = all.size() / 2;
         parts_.stream.send_record(qp.tid, Packet::copy(all.first(half), RdmaStream::record_headroom));
@@ -280,7 +283,7 @@ void Rnic::message_done(Qp& qp) {
         qp.rtr_pending = false;
     if (message.segment.op == RdmaOp::terminate)
         qp.finished = true;
-    if (message.signaled && guesses_.other(36))
+    if (message.signaled && guesses_.other(Guess::send_complete_when_tcp_has_it))
         qp.unacknowledged.push_back(message);
     else if (message.signaled)
         complete_wr(qp, message.wr, message.segment.op, message.length);

@@ -43,7 +43,7 @@ const Rnic::WrRow* Rnic::wr_row(WrOpcode opcode) const {
         {WrOpcode::local_inv, true, true, RdmaOp::local_inv, &Rnic::wr_local_inv},
         {WrOpcode::bypass, true, true, RdmaOp::bypass, &Rnic::wr_bypass},
     };
-    if (opcode == WrOpcode::bypass && !guesses_.other(59))
+    if (opcode == WrOpcode::bypass && !guesses_.other(Guess::memory_write_in_qp_ring_refused))
         return nullptr;
     const auto* row = std::find_if(std::begin(rows), std::end(rows),
                                    [opcode](const WrRow& r) { return r.opcode == opcode; });
@@ -62,7 +62,8 @@ Status Rnic::take_payload(const Qp& qp, std::uint32_t plen, std::uint32_t num_sg
                           const std::uint8_t* inline_data, OutMessage* message) const {
     message->length = plen;
     if (num_sge == 0) {
-        if (plen > (guesses_.other(33) ? hw::max_inline_of_a_slot : hw::max_inline)) // [guess G33]
+        const bool refused = !guesses_.other(Guess::inline_above_64_bytes_refused); // [guess G33]
+        if (plen > (refused ? hw::max_inline : hw::max_inline_of_a_slot))
             return Status::internal;
         message->is_inline = true;
         std::copy_n(inline_data, plen, message->inline_data.begin());
@@ -128,7 +129,8 @@ Status Rnic::wr_read(Qp& qp, Bytes slot) {
     write_read_request(message.inline_data.data(),
                        {wr.local_stag, wr.local_to, wr.local_len, wr.rem_stag, wr.rem_to});
     message.wr = wr.header;
-    message.signaled = guesses_.other(34) && wr.header.flag(hw::wr::completion);
+    message.signaled =
+        guesses_.other(Guess::completion_flag_of_read_ignored) && wr.header.flag(hw::wr::completion);
     qp.reads.push_back({.sink_stag = wr.local_stag,
                         .sink_to = wr.local_to,
                         .length = wr.local_len,
@@ -144,11 +146,12 @@ Status Rnic::wr_receive(Qp& qp, Bytes slot) {
     if (qp.rqes_posted - qp.rqes_used >= qp.init.rq_size - 1)
         return Status::rqe_bounds;
     Rqe rqe;
-    const FormB form_b = guesses_.other(16)   ? FormB::none
-                         : guesses_.other(58) ? FormB::anywhere
-                                              : FormB::in_region;
+    // [guess G16, G58]
+    const FormB form_b = guesses_.other(Guess::page_list_receive_is_form_b) ? FormB::none
+                         : guesses_.other(Guess::form_b_stays_in_region)    ? FormB::anywhere
+                                                                            : FormB::in_region;
     if (const Status status = resolve_receive(tpt_, qp.prot, wr, &rqe, form_b); status != Status::success) {
-        if (!guesses_.other(17)) // [guess G17]
+        if (!guesses_.other(Guess::receive_checked_when_executed)) // [guess G17]
             return status;
         qp.bad_receives[qp.rqes_posted] = status;
         rqe = {};

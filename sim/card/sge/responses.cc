@@ -402,7 +402,8 @@ void Responses::post_cpl(unsigned queue, Bytes cpl) {
         const std::uint32_t tid = be32(cpl.data()) & 0xfffff;
         cpl = cpl.subspan(4);
         const auto flits = static_cast<std::uint32_t>((cpl.size() + 7) / 8);
-        put_be32(&message.descriptor[4], tid << 8 | (guesses_.other(9) ? flits - 1 : flits));
+        put_be32(&message.descriptor[4],
+                 tid << 8 | (guesses_.other(Guess::terminate_flits_include_msn_and_mo) ? flits - 1 : flits));
     }
     // [guess G8] PASS_ACCEPT_REQ ends in reserved bytes: the generation may overwrite the last one.
     std::uint32_t flags = hw::response::offload;

@@ -183,7 +183,8 @@ void Sge::cq_command(std::uint32_t opcode, CqId id) {
     hw::Context& c = cqs_[id];
     switch (opcode) {
     case cmd::cq_arm:
-        if (faults_.guesses.other(24) && (cqc::index.get(c) != 0 || cqc::gen.get(c) == 0)) {
+        if (faults_.guesses.other(Guess::arming_with_entries_gives_no_event) &&
+            (cqc::index.get(c) != 0 || cqc::gen.get(c) == 0)) {
             post_async(id, hw::async_event::async, cqc::index.get(c), Cqe{}, 0);
             break;
         }
@@ -237,7 +238,7 @@ void Sge::user_doorbell(std::uint64_t offset, std::uint32_t value, std::uint64_t
     const std::uint64_t group = std::max<std::uint64_t>(hw::egress_contexts / (window / page_size), 1);
     const unsigned id =
         static_cast<unsigned>(offset / page_size * group + value % group) % hw::egress_contexts;
-    if (faults_.guesses.other(25) && id != value) [[unlikely]] // [guess G25]
+    if (faults_.guesses.other(Guess::doorbell_modulo_ids_of_page) && id != value) [[unlikely]] // [guess G25]
         return;
     if (probe_) [[unlikely]]
         record_doorbell(id);
@@ -768,7 +769,8 @@ inline void Sge::write_completion(CqId cq, const Cqe& cqe, bool solicited) {
         post_event(cq, cqe);
         return;
     }
-    if (faults_.guesses.other(23) && gen == 0) { // [guess G23] the host has returned no credits
+    // The host has returned no credits [guess G23].
+    if (gen == 0 && faults_.guesses.other(Guess::full_cq_overwritten)) {
         ++cq_lost_;
         return;
     }
@@ -796,7 +798,8 @@ inline void Sge::write_completion(CqId cq, const Cqe& cqe, bool solicited) {
     cqc::notify_solicited.set(c, 0);
     cqc::armed.set(c, 0);
     post_async(cq, hw::async_event::async | (solicited ? hw::async_event::solicited : 0),
-               faults_.guesses.other(22) ? index : cqc::index.get(c), cqe, gen);
+               faults_.guesses.other(Guess::event_index_is_after_its_entry) ? index : cqc::index.get(c), cqe,
+               gen);
 }
 
 void Sge::async_event(CqId cq, const Cqe& cqe) {

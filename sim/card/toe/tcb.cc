@@ -67,7 +67,7 @@ TcbBytes Toe::Impl::composed_tcb(Tid tid) const {
     Tcb tcb = stored == tcbs.end() ? Tcb{} : stored->second;
     if (const auto view = engine.view(tid)) {
         show_in_tcb(tcb, *view, mtu_index(view->mss));
-        if (faults.guesses.other(37)) // [guess G37]
+        if (faults.guesses.other(Guess::t_state_of_established_is_3)) // [guess G37]
             put(tcb, t_state, static_cast<std::uint32_t>(view->state) + 1);
     }
     TcbBytes bytes;

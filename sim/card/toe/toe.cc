@@ -265,7 +265,7 @@ bool Toe::Impl::drop_one() {
 std::optional<Tid> Toe::Impl::allocate_tid() {
     if (faults.tid.fires()) [[unlikely]]
         return std::nullopt;
-    if (faults.guesses.other(41) && !free_tids.empty()) {
+    if (faults.guesses.other(Guess::unused_tids_first) && !free_tids.empty()) {
         const Tid last = free_tids.back();
         free_tids.pop_back();
         return last;
@@ -565,7 +565,7 @@ tcp::Options Toe::Impl::options(hw::Opt0h opt0h, hw::Opt0l opt0l) const {
     return {.mss = static_cast<std::uint16_t>(std::max(mtu, 88U) - 40),
             .receive_buffer = opt0l.receive_buffer(),
             .window_scale = static_cast<std::uint8_t>(opt0h.window_scale()),
-            .offer_window_scale = !faults.guesses.other(50), // [guess G50]
+            .offer_window_scale = !faults.guesses.other(Guess::window_scale_offered), // [guess G50]
             .tos = opt0l.tos(),
             .nagle = opt0h.nagle(),
             .keepalive = opt0h.keepalive(),
@@ -646,7 +646,7 @@ void Toe::Impl::peer_closed(tcp::ConnId tid, tcp::Seq rcv_nxt) {
     cpl.ot = ot(Cpl::peer_close, tid);
     cpl.rcv_nxt = rcv_nxt.value();
     post_tp(tid, cpl);
-    if (cut && !faults.guesses.other(10)) { // [guess G10]
+    if (cut && !faults.guesses.other(Guess::fin_inside_fpdu_gives_status)) { // [guess G10]
         hw::StatusRpl bad{};
         bad.ot = ot(Cpl::rdma_ec_status, tid);
         bad.status = 1;
@@ -698,7 +698,8 @@ void Toe::Impl::aborted(tcp::ConnId tid, tcp::AbortReason reason) {
 }
 
 void Toe::Impl::advice(tcp::ConnId tid, tcp::Advice advice) {
-    if ((knobs.negative_advice || faults.guesses.other(14)) && find(tid)) // [guess G14]
+    const bool sent = knobs.negative_advice || faults.guesses.other(Guess::no_negative_advice); // [guess G14]
+    if (sent && find(tid))
         post_advice(tid, advice == tcp::Advice::persist ? CplStatus::persist_neg_advice
                                                         : CplStatus::rtx_neg_advice);
 }
@@ -724,7 +725,8 @@ void Toe::Impl::post_abort(Tid tid, Cpl opcode, CplStatus status) {
     hw::AbortRss cpl{};
     cpl.ot = ot(opcode, tid);
     cpl.status = static_cast<std::uint8_t>(status);
-    for (int copies = faults.guesses.other(12) ? 1 : 2; copies > 0; --copies) // [guess G12]
+    post_tp(tid, cpl);
+    if (!faults.guesses.other(Guess::aborts_come_twice)) // [guess G12]
         post_tp(tid, cpl);
 }
 

@@ -206,7 +206,7 @@ void Toe::Impl::rdma_wr(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
     }
     if (!init) {
         rnic.offload_wr(tid, wr.bytes, view->rcv_nxt.value()); // no TX_DMA_ACK [guess G2]
-        if (faults.guesses.other(2) && find(tid))
+        if (faults.guesses.other(Guess::rtr_and_terminate_not_acked) && find(tid))
             acknowledge(tid, wr.queue, 1);
         return;
     }

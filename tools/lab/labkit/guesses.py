@@ -6,13 +6,18 @@ import re
 
 from . import paths
 
-TABLE = paths.REPO / "sim/card/base/guesses.cc"
+TABLE = paths.REPO / "sim/card/base/guesses.def"
 PROBES = paths.REPO / "tools/programs/probe/probe.cc"
 
 
+def names() -> list[tuple[str, str]]:
+    """Those for which the model has another answer: ("G12", the name in the code)."""
+    rows = re.findall(r"^T3_GUESS\((\d+), (\w+),", TABLE.read_text(), re.MULTILINE)
+    return [(f"G{number}", name) for number, name in rows]
+
+
 def with_knob() -> list[str]:
-    """Those for which the model has another answer."""
-    return [f"G{number}" for number in re.findall(r'^    \{(\d+), "', TABLE.read_text(), re.MULTILINE)]
+    return [number for number, _ in names()]
 
 
 def with_probe() -> list[str]:
