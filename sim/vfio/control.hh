@@ -2,11 +2,12 @@
 //
 // The control socket: one JSON object per line each way. Request {"command": "wire", "args": ["down",
 // "a.0-b.0"]}; reply {"version": 1, "ok": true, "result": ...} or {"version": 1, "ok": false, "error": "what
-// is wrong"}. README.md describes the protocol.
+// is wrong"}. README.md describes the protocol, commands.hh has the commands.
 #pragma once
 
+#include <functional>
 #include <list>
-#include <span>
+#include <memory>
 #include <string>
 
 #include "sim/core/event_loop.hh"
@@ -23,8 +24,6 @@ public:
     Control& operator=(const Control&) = delete;
     ~Control();
 
-    /// Of the protocol. It grows when a reply changes in a way that an older client would misread.
-    static constexpr unsigned version = 1;
     /// One more takes the place of the first one that is idle, or waits. So clients cannot use up the
     /// descriptors of the process.
     static constexpr std::size_t max_clients = 32;
@@ -66,11 +65,5 @@ private:
     const EventLoop::SharedShare share_ = std::make_shared<EventLoop::Share>(); ///< of all clients
     Listener listener_;
 };
-
-/// Names the socket for `t3sim ctl COMMAND`.
-constexpr const char* control_variable = "T3SIM_CONTROL";
-
-/// t3sim ctl [SOCKET] COMMAND [ARG...]; returns the exit status.
-int control_client(std::span<const char* const> arguments);
 
 } // namespace t3sim

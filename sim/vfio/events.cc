@@ -2,7 +2,6 @@
 #include "sim/vfio/events.hh"
 
 #include <algorithm>
-#include <charconv>
 #include <stdexcept>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/core/log.hh"
+#include "sim/core/number.hh"
 #include "sim/trace/decode.hh"
 
 namespace t3sim {
@@ -30,13 +30,9 @@ constexpr unsigned first_kind = 1;
 constexpr const char* report_kind = "at";
 
 std::uint32_t number_of(const std::string& text) {
-    std::uint32_t value = 0;
-    const bool hex = text.starts_with("0x");
-    const char* const end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data() + (hex ? 2 : 0), end, value, hex ? 16 : 10);
-    if (error != std::errc() || at != end)
-        throw std::invalid_argument("'" + text + "': expected a number");
-    return value;
+    if (const auto value = parse_number<std::uint32_t>(text))
+        return *value;
+    throw std::invalid_argument("'" + text + "': expected a number");
 }
 
 trace::Event event_of(Time time, const RecordHead& head, Bytes data) {

@@ -18,6 +18,7 @@
 #include "sim/core/log_sink.hh"
 #include "sim/trace/trace.hh"
 #include "sim/vfio/control.hh"
+#include "sim/vfio/control_client.hh"
 #include "sim/vfio/options.hh"
 #include "sim/vfio/rig.hh"
 

@@ -73,7 +73,8 @@ WORDS = (
             (path, "")
             for path in (
                 "sim/card/*",
-                "sim/vfio/control.cc",
+                "sim/vfio/card_commands.cc",
+                "sim/vfio/commands.*",
                 "tests/sim/nic/*",
                 "tests/sim/vfio/program_test.cc",
                 "tests/hostile_card/*",

@@ -225,6 +225,7 @@ TEST_F(Events, BadSelectionsAreRefusedWithAReason) {
     EXPECT_EQ(refused({"cpl", "tid=x"}), "'x': expected a number");
     EXPECT_EQ(refused({"qp="}), "'': expected a number");
     EXPECT_EQ(refused({"qp=0x40"}), "accepted");
+    EXPECT_EQ(refused({"qp=40x"}), "'40x': expected a number");
     EXPECT_EQ(refused({"tid=-1"}), "'-1': expected a number");
 }
 

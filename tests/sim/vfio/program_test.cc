@@ -340,6 +340,8 @@ TEST_F(Program, ControlSocketRefusesWithAReason) {
         {R"({"command": "cause", "args": ["a", "bad-crc", "7"]})", "expected tid=N, qp=N or nth=N"},
         {R"({"command": "cause", "args": ["a", "bad-crc", "nth=x"]})", "'nth=x': expected a number"},
         {R"({"command": "cause", "args": ["a", "bad-crc", "nth=0"]})", "counted from 1"},
+        {R"({"command": "cause", "args": ["a", "bad-crc", "nth=0x0"]})", "counted from 1"},
+        {R"({"command": "cause", "args": ["a", "hold-cqe", "qp=0x40"]})", "no connected QP has the number 64"},
         {R"({"command": "cause", "args": ["a", "hold-cqe", "qp=64"]})", "no connected QP has the number 64"},
         {R"({"command": "cause", "args": ["a", "abort", "tid=1"]})", "has no tid= or qp="},
         {R"({"command": "at", "args": ["z", "cpl", "wire", "down", "a.0-b.0"]})", "no card 'z'"},
