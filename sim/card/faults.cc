@@ -72,7 +72,7 @@ struct Card::FaultRow {
     Fault fault;
     /// @p object: a TID or QP number, or NthFault::all.
     void (*inject)(Impl& card, std::uint64_t amount, std::uint32_t object);
-    template <NthFault Faults::*losses, unsigned kind>
+    template <NthFault ArmedFaults::*losses, unsigned kind>
     static void lose(Impl& card, std::uint64_t nth, std::uint32_t tid) {
         (card.faults.*losses).arm(tid, nth, kind);
     }

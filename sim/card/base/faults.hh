@@ -21,25 +21,25 @@ namespace t3sim {
 /// A fault that affects the next n operations.
 class CountedFault {
 public:
-    explicit CountedFault(Counter& done) : done_(done) {}
+    explicit CountedFault(Counter& done) : done_(&done) {}
     void arm(std::uint64_t times) { left_ = times; }
     [[nodiscard]] bool fires() {
         if (left_ == 0) [[likely]]
             return false;
         --left_;
-        ++done_;
+        ++*done_;
         return true;
     }
 
 private:
     std::uint64_t left_ = 0;
-    Counter& done_;
+    Counter* done_;
 };
 
 /// A fault that affects one operation: the nth from now on, of one object or of all. Several may be armed.
 class NthFault {
 public:
-    explicit NthFault(Counter& done) : done_(done) {}
+    explicit NthFault(Counter& done) : done_(&done) {}
     static constexpr std::uint32_t all = 0xffffffff; ///< objects
     static constexpr std::size_t most = 64;
 
@@ -63,10 +63,6 @@ public:
         std::erase_if(waiting_, [object](const Waiting& one) { return one.object == object; });
         armed_ = !waiting_.empty();
     }
-    void disarm() {
-        waiting_.clear();
-        armed_ = false;
-    }
 
 private:
     struct Waiting {
@@ -79,13 +75,13 @@ private:
             return (one.object == all || one.object == object) && (one.kind & kinds) != 0 && --one.left == 0;
         });
         armed_ = !waiting_.empty();
-        done_ += fired != 0 ? 1 : 0;
+        *done_ += fired != 0 ? 1 : 0;
         return fired != 0;
     }
 
     bool armed_ = false;
     std::vector<Waiting> waiting_;
-    Counter& done_;
+    Counter* done_;
 };
 
 /// The segments that a fault may lose: any; with data, in RDMA mode; without data.
@@ -96,7 +92,7 @@ struct SegmentKind {
 /// Delays operations until a given time. The owner queues them in order.
 class DelayFault {
 public:
-    explicit DelayFault(Counter& done) : done_(done) {}
+    explicit DelayFault(Counter& done) : done_(&done) {}
     void arm(Time until) { until_ = until; }
     [[nodiscard]] Time until() const { return until_; }
     /// Whether to delay an operation now.
@@ -107,34 +103,47 @@ public:
             until_ = 0;
             return false;
         }
-        ++done_;
+        ++*done_;
         return true;
     }
 
 private:
     Time until_ = 0;
-    Counter& done_;
+    Counter* done_;
 };
 
-struct Faults {
-    explicit Faults(Counters& counters)
+/// Those that a chip reset disarms.
+struct ArmedFaults {
+    explicit ArmedFaults(Counters& counters)
         : interrupt(counters["faults.interrupts_lost"]), doorbell(counters["faults.doorbells_dropped"]),
           tpt_entry(counters["faults.tpt_ecc_errors"]), tid(counters["faults.tids_refused"]),
           stid(counters["faults.stids_refused"]), dma(counters["faults.dma_late"]),
-          completion(counters["faults.completions_late"]), answers_late(counters["faults.answers_late"]),
-          sent(counters["faults.segments_lost"]), received(counters["faults.segments_lost"]),
-          bad_crc(counters["faults.bad_crcs"]), cqe(counters["faults.completions_held"]), lies(counters) {}
+          completion(counters["faults.completions_late"]), sent(counters["faults.segments_lost"]),
+          received(counters["faults.segments_lost"]), bad_crc(counters["faults.bad_crcs"]),
+          cqe(counters["faults.completions_held"]) {}
+
+    CountedFault interrupt;        ///< an MSI or MSI-X edge is lost
+    CountedFault doorbell;         ///< the doorbell FIFO drops one and reports it (SG_INT_CAUSE)
+    CountedFault tpt_entry;        ///< a TPT entry is read with an uncorrectable error
+    CountedFault tid, stid;        ///< the TCAM has no free entry for a connection, for a listener
+    DelayFault dma;                ///< writes of the card reach host memory late
+    DelayFault completion;         ///< completions and async events are late
+    Time answer_delay = 0;         ///< each message of the TOE to the host is late by this time
+    NthFault sent, received;       ///< a segment is lost, by TID; SegmentKind
+    NthFault bad_crc;              ///< of an FPDU that is sent, by TID
+    NthFault cqe;                  ///< is held until it is released, by QP
+    bool firmware_stopped = false; ///< no work requests other than those of Ethernet are executed
+    bool unplugged = false;        ///< the card is out of its slot
+};
+
+struct Faults : ArmedFaults {
+    explicit Faults(Counters& counters)
+        : ArmedFaults(counters), answers_late(counters["faults.answers_late"]), lies(counters),
+          counters_(counters) {}
 
     /// Disarms all faults, as a chip reset does.
     void reset() {
-        for (CountedFault* one : {&interrupt, &doorbell, &tpt_entry, &tid, &stid})
-            one->arm(0);
-        for (DelayFault* one : {&dma, &completion})
-            one->arm(0);
-        for (NthFault* one : {&sent, &received, &bad_crc, &cqe})
-            one->disarm();
-        answer_delay = 0;
-        firmware_stopped = unplugged = false;
+        static_cast<ArmedFaults&>(*this) = ArmedFaults(counters_);
         lies.forget();
     }
 
@@ -144,22 +153,13 @@ struct Faults {
             one->forget(tid);
     }
 
-    CountedFault interrupt; ///< an MSI or MSI-X edge is lost
-    CountedFault doorbell;  ///< the doorbell FIFO drops one and reports it (SG_INT_CAUSE)
-    CountedFault tpt_entry; ///< a TPT entry is read with an uncorrectable error
-    CountedFault tid, stid; ///< the TCAM has no free entry for a connection, for a listener
-    DelayFault dma;         ///< writes of the card reach host memory late
-    DelayFault completion;  ///< completions and async events are late
-    Time answer_delay = 0;  ///< each message of the TOE to the host is late by this time
     Counter& answers_late;
-    NthFault sent, received; ///< a segment is lost, by TID; SegmentKind
-    NthFault bad_crc;        ///< of an FPDU that is sent, by TID
-    NthFault cqe;            ///< is held until it is released, by QP
     // Not faults, but selected in the same way; a reset keeps them.
     Guesses guesses;
     Lies lies;
-    bool firmware_stopped = false; ///< no work requests other than those of Ethernet are executed
-    bool unplugged = false;        ///< the card is out of its slot
+
+private:
+    Counters& counters_;
 };
 
 } // namespace t3sim
