@@ -3,15 +3,6 @@
 
 namespace t3sim::vhost {
 
-void Msix::set_vectors(unsigned vectors) {
-    entries_.assign(vectors, {});
-}
-
-void Msix::reset() {
-    set_vectors(static_cast<unsigned>(entries_.size()));
-    enabled_ = all_masked_ = false;
-}
-
 std::uint32_t Msix::read(std::uint64_t offset) const {
     return entries_[offset / 16].word[offset / 4 % 4];
 }

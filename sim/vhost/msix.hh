@@ -17,9 +17,8 @@ public:
         bool operator==(const Message&) const = default;
     };
 
-    void set_vectors(unsigned vectors);
-    /// Masks all vectors, as after a reset.
-    void reset();
+    /// As after a reset: all vectors are masked.
+    explicit Msix(unsigned vectors = 0) : entries_(vectors) {}
 
     /// Bits 15 and 14 of the capability's control register.
     void set_control(bool enabled, bool all_masked) { enabled_ = enabled, all_masked_ = all_masked; }

@@ -45,7 +45,7 @@ Server::~Server() {
 }
 
 void Server::attached() {
-    msix_.set_vectors(device_->msix_vectors());
+    msix_ = Msix(device_->msix_vectors());
     msix_capability_ = find_capability(*device_, 0x11);
     const auto place = [&](std::uint32_t at) {
         std::uint32_t word = 0;
@@ -93,7 +93,7 @@ void Server::close_call(Queue& queue) {
 
 void Server::reset_device() {
     device_->reset();
-    msix_.reset();
+    msix_ = Msix(device_->msix_vectors());
     refresh_command();
 }
 
