@@ -102,9 +102,9 @@ int run_command(const std::string& path, const std::string& command, commands::A
     bool as_json = false, watch = false;
     if (is_table)
         std::erase_if(arguments, [&](const std::string& argument) {
-            as_json |= argument == "--Json";
+            as_json |= argument == "--json";
             watch |= argument == "--watch";
-            return argument == "--Json" || argument == "--watch";
+            return argument == "--json" || argument == "--watch";
         });
     Client client(path);
     const Json request{{"version", commands::protocol_version}, {"command", command}, {"args", arguments}};
