@@ -283,6 +283,7 @@ void EventLoop::advance() {
     bool first = true; // at least one event each time, however slow the machine is
     more_is_due_ = queue_.run_due(
         now - start_, [&] { return std::exchange(first, false) || (left-- != 0 && !turn_is_over()); });
+    queue_.run_urgent(); // before another handler runs
 }
 
 void EventLoop::arm_timer() {

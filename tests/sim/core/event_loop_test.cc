@@ -56,6 +56,17 @@ TEST(EventLoop, AnEarlierEventIsNotLateBecauseOfALaterOne) {
     EXPECT_EQ(second, 2);
 }
 
+TEST(EventLoop, WhatAnEventMakesUrgentRunsBeforeAnotherHandler) {
+    EventLoop loop;
+    const Fd ready(eventfd(1, EFD_CLOEXEC));
+    std::string order;
+    loop.watch(ready.get(), EPOLLIN, [&](std::uint32_t) { order += "handler "; });
+    loop.queue().after(0, [&] { loop.queue().next_of_all([&] { order += "urgent "; }); });
+    loop.run_once(0);
+    loop.run_once(0);
+    EXPECT_EQ(order.substr(0, 7), "urgent ");
+}
+
 /// An event that reschedules itself at once must not starve descriptors or later events.
 TEST(EventLoop, EndlessEventsDoNotStarveDescriptors) {
     EventLoop loop;
