@@ -28,6 +28,8 @@ std::string kind_of(unsigned kind) {
 /// Events of the recorder begin after the names of cards.
 constexpr unsigned first_kind = 1;
 constexpr const char* report_kind = "at";
+/// Characters of the reason why a command failed.
+constexpr std::size_t longest_result = 256;
 
 std::uint32_t number_of(const std::string& text) {
     if (const auto value = parse_number<std::uint32_t>(text))
@@ -44,6 +46,12 @@ trace::Event event_of(Time time, const RecordHead& head, Bytes data) {
 
 } // namespace
 
+const std::string& SeenEvent::name() const {
+    if (!name_)
+        name_ = trace::describe(event_of(0, head, data)).name;
+    return *name_;
+}
+
 // --- EventFilter -------------------------------------------------------------------------------------------
 
 std::vector<std::string> EventFilter::kinds() {
@@ -59,6 +67,9 @@ EventFilter::EventFilter(std::span<const std::string> words) {
     for (const std::string& word : words) {
         if (word.starts_with("name=")) {
             name_ = word.substr(5);
+            if (name_.size() > longest_name)
+                throw std::invalid_argument(fmt::format("a name of {} characters; names have at most {}",
+                                                        name_.size(), longest_name));
         } else if (word.starts_with("tid=")) {
             tid_ = number_of(word.substr(4));
         } else if (word.starts_with("qp=")) {
@@ -78,22 +89,22 @@ EventFilter::EventFilter(std::span<const std::string> words) {
         kinds_ = ~0U;
 }
 
-bool EventFilter::fits(const RecordHead& head, Bytes data) const {
+bool EventFilter::fits(const SeenEvent& event) const {
+    const RecordHead& head = event.head;
     if ((kinds_ >> static_cast<unsigned>(head.kind) & 1) == 0 || (qp_ && head.qp != *qp_))
         return false;
-    const trace::Event event = event_of(0, head, data);
-    return (!tid_ || trace::tid_of(event) == *tid_) &&
-           (name_.empty() || trace::describe(event).name == name_);
+    return (!tid_ || trace::tid_of(event_of(0, head, event.data)) == *tid_) &&
+           (name_.empty() || event.name() == name_);
 }
 
 // --- Subscription ------------------------------------------------------------------------------------------
 
-void Subscription::add(const std::string& card, Time time, const RecordHead& head, Bytes data) {
-    if (!filter_.fits(head, data))
+void Subscription::add(const std::string& card, Time time, const SeenEvent& event) {
+    if (!filter_.fits(event))
         return;
-    Item item{.card = card, .time = time, .head = head, .data = {}};
-    item.size = static_cast<std::uint8_t>(std::min(data.size(), item.data.size()));
-    std::copy_n(data.begin(), item.size, item.data.begin());
+    Item item{.card = card, .time = time, .head = event.head, .data = {}};
+    item.size = static_cast<std::uint8_t>(std::min(event.data.size(), item.data.size()));
+    std::copy_n(event.data.begin(), item.size, item.data.begin());
     add(std::move(item));
 }
 
@@ -189,6 +200,9 @@ void CardEvents::add(Rule&& rule) {
         throw std::invalid_argument(fmt::format("{} commands wait for events of card '{}' already; at {} off "
                                                 "drops them",
                                                 most_rules, name_, name_));
+    if (rule.command.size() > longest_command)
+        throw std::invalid_argument(fmt::format("a command of {} characters; one that waits has at most {}",
+                                                rule.command.size(), longest_command));
     rules_.push_back(std::move(rule));
     select();
 }
@@ -206,30 +220,29 @@ std::vector<std::string> CardEvents::commands() const {
 }
 
 void CardEvents::record(std::uint8_t, const RecordHead& head, Bytes data) {
+    const SeenEvent event(head, data);
     for (const auto& subscription : subscriptions_)
-        subscription->add(name_, queue_.now(), head, data);
+        subscription->add(name_, queue_.now(), event);
     if (!rules_.empty())
-        check_rules(head, data);
+        check_rules(event);
 }
 
-void CardEvents::check_rules(const RecordHead& head, Bytes data) {
+void CardEvents::check_rules(const SeenEvent& event) {
     // Out of the list before one runs, which may cause events.
     std::vector<Rule> due;
     for (auto rule = rules_.begin(); rule != rules_.end();) {
-        if (rule->filter.fits(head, data) && --rule->left == 0) {
+        if (rule->filter.fits(event) && --rule->left == 0) {
             due.push_back(std::move(*rule));
             rule = rules_.erase(rule);
         } else {
             ++rule;
         }
     }
-    if (head.kind == EventKind::reset) {
+    if (event.head.kind == EventKind::reset) {
         rules_.clear();
-    } else if (head.kind == EventKind::work_request) {
-        const trace::Event event = event_of(0, head, data);
-        if (trace::describe(event).name == "TID_RELEASE")
-            std::erase_if(
-                rules_, [tid = trace::tid_of(event)](const Rule& rule) { return rule.filter.tid() == tid; });
+    } else if (event.head.kind == EventKind::work_request && event.name() == "TID_RELEASE") {
+        const std::uint32_t tid = trace::tid_of(event_of(0, event.head, event.data));
+        std::erase_if(rules_, [tid](const Rule& rule) { return rule.filter.tid() == tid; });
     }
     for (Rule& rule : due) {
         if (rule.at_once)
@@ -250,6 +263,7 @@ void CardEvents::run(const Rule& rule) {
         result = e.what();
         log.warn("{}: {}: {}", name_, rule.command, result);
     }
+    result.resize(std::min(result.size(), longest_result));
     for (const auto& subscription : subscriptions_)
         subscription->add(name_, queue_.now(), rule.command, result);
 }

@@ -21,13 +21,27 @@
 
 namespace t3sim {
 
+/// An event of a card, whose name is found once for all filters.
+class SeenEvent {
+public:
+    SeenEvent(const RecordHead& head, Bytes data) : head(head), data(data) {}
+    [[nodiscard]] const std::string& name() const;
+
+    const RecordHead& head;
+    const Bytes data;
+
+private:
+    mutable std::optional<std::string> name_;
+};
+
 /// Selects events: all that is given must fit.
 class EventFilter {
 public:
     /// @p words: names of kinds of events (none: all), name=NAME, tid=N, qp=N. Throws std::invalid_argument,
     /// with a complete sentence.
     explicit EventFilter(std::span<const std::string> words);
-    [[nodiscard]] bool fits(const RecordHead& head, Bytes data) const;
+    [[nodiscard]] bool fits(const SeenEvent& event) const;
+    static constexpr std::size_t longest_name = 64;
     /// Whether it selects what the commands of `at` report.
     [[nodiscard]] bool reports() const { return (kinds_ & report) != 0; }
     [[nodiscard]] std::optional<std::uint32_t> tid() const { return tid_; }
@@ -51,7 +65,7 @@ public:
     /// More are lost, and counted.
     static constexpr std::size_t most = 4096;
 
-    void add(const std::string& card, Time time, const RecordHead& head, Bytes data);
+    void add(const std::string& card, Time time, const SeenEvent& event);
     /// What a command of `at` reports.
     void add(const std::string& card, Time time, const std::string& command, const std::string& result);
     [[nodiscard]] bool waits() const;
@@ -94,7 +108,7 @@ public:
         bool at_once;              ///< else: before the next event of the model
         std::function<void()> run; ///< throws std::exception: the reason why it failed
     };
-    static constexpr std::size_t most_rules = 16;
+    static constexpr std::size_t most_rules = 16, longest_command = 256;
     /// Throws std::invalid_argument, with a complete sentence.
     void add(Rule&& rule);
     void drop_rules();
@@ -104,7 +118,7 @@ public:
     void record(std::uint8_t card, const RecordHead& head, Bytes data) override;
 
 private:
-    void check_rules(const RecordHead& head, Bytes data);
+    void check_rules(const SeenEvent& event);
     void run(const Rule& rule);
     void select();
 

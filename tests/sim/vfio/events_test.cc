@@ -218,6 +218,23 @@ TEST_F(Events, CommandsEndWithTheirConnectionAndWithAReset) {
     EXPECT_THAT(b.commands(), IsEmpty());
 }
 
+// 4,096 reports of a command of 60,000 characters waited in 235 MB.
+TEST_F(Events, LongCommandsAreRefused) {
+    const std::string longest(CardEvents::longest_command, 'x');
+    const auto add = [&](const std::string& command) {
+        b.add({.command = command,
+               .filter = EventFilter(std::vector<std::string>{"cpl"}),
+               .left = 1,
+               .at_once = true,
+               .run = [] { throw std::invalid_argument(std::string(60'000, 'y')); }});
+    };
+    EXPECT_THROW(add(longest + "x"), std::invalid_argument);
+    const auto done = subscribe({"at"});
+    add(longest);
+    pairs.connect(0);
+    EXPECT_EQ(std::string(rows(*done).at(0)["text"]).size(), 256U) << "a reason is cut";
+}
+
 TEST_F(Events, BadSelectionsAreRefusedWithAReason) {
     EXPECT_THAT(refused({"frob"}),
                 testing::StartsWith("there is no event 'frob'; events are: mmio, doorbell, dma, irq, "
@@ -227,6 +244,7 @@ TEST_F(Events, BadSelectionsAreRefusedWithAReason) {
     EXPECT_EQ(refused({"qp=0x40"}), "accepted");
     EXPECT_EQ(refused({"qp=40x"}), "'40x': expected a number");
     EXPECT_EQ(refused({"tid=-1"}), "'-1': expected a number");
+    EXPECT_EQ(refused({"name=" + std::string(65, 'x')}), "a name of 65 characters; names have at most 64");
 }
 
 } // namespace
