@@ -12,7 +12,7 @@ void FaultyHost::post(Posted&& what) {
     }
     bytes_ += what.data.size() + operation_cost;
     posted_.push_back(std::move(what));
-    if (bytes_ > waiting_limit)
+    if (bytes_ > waiting_limit || posted_.size() >= waiting_operations)
         flush();
 }
 

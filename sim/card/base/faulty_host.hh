@@ -76,9 +76,9 @@ public:
             host_.set_intx(asserted);
     }
 
-    /// Limit of the delayed operations in bytes: more than any driver has outstanding. Each counts its data
-    /// and operation_cost. Beyond the limit they are executed early.
-    static constexpr std::size_t waiting_limit = 16U << 20;
+    /// Limits of the delayed operations: one read searches all of them, and one event executes them. In bytes
+    /// each counts its data and operation_cost. Beyond a limit they are executed early.
+    static constexpr std::size_t waiting_limit = 16U << 20, waiting_operations = 512;
     static constexpr std::size_t operation_cost = 128;
     [[nodiscard]] std::size_t waiting_bytes() const { return bytes_; }
 

@@ -16,10 +16,10 @@ namespace {
 constexpr std::uint32_t pcie_pexerr = hw::bit(0), pex_err_completion = hw::bit(0);
 /// Maximum number of buffers per packet or message, which bounds the work for tiny buffers.
 constexpr std::size_t max_buffers = 64;
-/// Responses that are written at a time: one return of credits may allow 65,535. In bytes, of which a message
-/// has response_work at least, and each of its buffers buffer_work: each may be the first access to two
-/// pages.
-constexpr std::size_t work_at_a_time = 64 << 10, response_work = 128, buffer_work = 1024;
+/// Messages that one event writes: a return of credits may allow 65,535, and 255 requests of a ring may have
+/// one with 64 buffers each. In bytes, of which a message has response_work at least, and each of its buffers
+/// buffer_work: each may be the first access to two pages.
+constexpr std::size_t event_work = 64 << 10, response_work = 128, buffer_work = 1024;
 /// Free lists are polled at this interval, because drivers may add buffers without a doorbell.
 constexpr Time buffer_retry = 1'000'000;
 
@@ -32,7 +32,7 @@ constexpr Time core_clocks(std::uint32_t n) {
 Responses::Responses(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& faults,
                      Counters& counters, std::function<void(unsigned)> drained)
     : host_(&host), events_(events), regs_(regs), irq_(irq), guesses_(faults.guesses), lies_(faults.lies),
-      drained_(std::move(drained)), responses_(counters["sge.responses"]),
+      drained_(std::move(drained)), work_(events, event_work), responses_(counters["sge.responses"]),
       interrupts_(counters["sge.data_interrupts"]), bus_errors_(counters["sge.bus_errors"]),
       lost_(counters["sge.messages_lost"]), not_enabled_(counters["sge.messages_while_disabled"]),
       no_queue_(counters["sge.messages_without_queue"]), starved_(counters["sge.response_queue_starved"]),
@@ -237,6 +237,16 @@ Responses::Posted Responses::write_buffers(unsigned queue, Descriptor& descripto
 }
 
 Responses::Posted Responses::try_post(unsigned queue, Message& message) {
+    if (work_.left() == 0)
+        return Posted::later;
+    const std::size_t before = responses_;
+    const Posted result = post_now(queue, message);
+    const std::size_t buffers = message.body.empty() ? 0 : responses_ - before;
+    work_.use(std::max({message.body.size(), buffers * buffer_work, response_work}));
+    return result;
+}
+
+Responses::Posted Responses::post_now(unsigned queue, Message& message) {
     if (queues_[queue].credits == 0)
         return Posted::no_response;
     if (message.body.empty()) {
@@ -261,6 +271,9 @@ void Responses::post(unsigned queue, Message&& message) {
         return;
     case Posted::no_buffer:
         wait_for_buffers(queue);
+        break;
+    case Posted::later:
+        continue_later(queue);
         break;
     case Posted::no_response:
         ++starved_;
@@ -302,24 +315,18 @@ void Responses::wake(unsigned queue) {
     if (!q.waiting.empty() && ready(queue)) {
         const bool was_congested = congested(queue);
         bool written = false;
-        for (std::size_t left = work_at_a_time; !q.waiting.empty();) {
-            if (left == 0) {
-                continue_later(queue);
-                break;
-            }
-            const std::size_t body = q.waiting.front().body.size();
-            const std::size_t before = responses_;
+        while (!q.waiting.empty()) {
             const Posted result = try_post(queue, q.waiting.front());
+            if (result == Posted::later)
+                continue_later(queue);
             if (result == Posted::no_buffer)
                 wait_for_buffers(queue);
-            if (result == Posted::no_buffer || result == Posted::no_response)
+            if (result != Posted::done && result != Posted::impossible)
                 break;
             if (result == Posted::impossible)
                 ++lost_;
             else
                 written = true;
-            const std::size_t buffers = body == 0 ? 0 : responses_ - before;
-            left -= std::min(left, std::max({body, buffers * buffer_work, response_work}));
             q.waiting_bytes -= q.waiting.front().cost();
             q.waiting.pop_front();
         }
@@ -452,8 +459,8 @@ void Responses::flush_credits(unsigned queue) {
     const auto pending = [&q] { return (q.tx_credits[0] | q.tx_credits[1] | q.tx_credits[2]) != 0; };
     if (!pending() || !q.waiting.empty() || q.credits == 0 || !ready(queue))
         return;
-    for (std::size_t left = work_at_a_time / response_work; pending() && q.credits != 0; --left) {
-        if (left == 0) {
+    for (; pending() && q.credits != 0; work_.use(response_work)) {
+        if (work_.left() == 0) {
             continue_later(queue);
             break;
         }

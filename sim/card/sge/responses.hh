@@ -22,6 +22,7 @@
 #include "sim/card/base/irq.hh"
 #include "sim/card/nic/nic.hh"
 #include "sim/card/state.hh"
+#include "sim/core/budget.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/discard.hh"
 #include "sim/core/event_queue.hh"
@@ -108,12 +109,13 @@ private:
         std::size_t waiting_bytes = 0;
         EventQueue::Id credit_timer, retry_timer, more_timer;
     };
-    enum class Posted { done, no_response, no_buffer, impossible };
+    enum class Posted { done, no_response, no_buffer, impossible, later };
 
     void discard(Queue& queue);
     [[nodiscard]] bool ready(unsigned queue);
     void post(unsigned queue, Message&& message);
     Posted try_post(unsigned queue, Message& message);
+    Posted post_now(unsigned queue, Message& message);
     void write_descriptor(unsigned queue, Descriptor& descriptor);
     Posted write_buffers(unsigned queue, Descriptor& descriptor, std::span<const Bytes> pieces);
     Posted find_buffers(unsigned list, std::size_t length);
@@ -136,6 +138,7 @@ private:
     std::array<Queue, hw::queue_sets> queues_;
     std::array<hw::Context, hw::free_lists> lists_{};
     std::vector<std::uint64_t> buffers_; ///< result of find_buffers()
+    Budget work_;                        ///< of an event, in bytes
     Counter &responses_, &interrupts_, &bus_errors_, &lost_, &not_enabled_, &no_queue_, &starved_,
         &no_buffer_;
     std::size_t discarded_bytes_ = 0; ///< that discard_ holds

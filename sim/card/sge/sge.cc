@@ -19,15 +19,17 @@ namespace {
 constexpr std::size_t max_wr_bytes = 256 << 10;
 
 /// Work limits of all rings in one turn, independent of the number of doorbells, and of one ring before the
-/// next. In bytes; the overhead of a ring check and of a request is counted as bytes too.
+/// next. In bytes; the overhead of a ring check, which may be the first access to a page, and of a request is
+/// counted as bytes too.
 constexpr std::size_t turn_work = 64 << 10, ring_work = 32 << 10;
-constexpr std::size_t check_work = 64, request_work = 512;
+constexpr std::size_t check_work = 128, request_work = 512;
 /// A BYPASS request has a command in every 16 bytes, with the work of 128.
 constexpr std::size_t bypass_work = 8;
 // Each part of an SGL counts as so much at least: it may be the first access to a page.
 constexpr std::size_t part_work = 1024;
-/// Completions that a fault may delay: the maximum size of a completion queue.
-constexpr std::size_t max_delayed = 65536;
+/// Completions that a fault may delay: the maximum size of a completion queue; messages, also in bytes; and
+/// how many of them one event posts.
+constexpr std::size_t max_delayed = 65536, max_late_bytes = 8 << 20, late_at_a_time = 256;
 /// Fixed cost of a QP's doorbell; the Rnic limits the work itself.
 constexpr std::size_t qp_work = 8 << 10;
 
@@ -90,6 +92,7 @@ void Sge::reset() {
     held_.clear();
     held_count_ = 0;
     late_answers_.clear();
+    late_bytes_ = 0;
     events_.cancel(late_answer_timer_);
 }
 
@@ -641,8 +644,8 @@ void Sge::post_async(CqId cq, std::uint32_t head, std::uint32_t index, const Cqe
 
 /// Queues a delayed completion or event; their order is kept.
 void Sge::delay_completion(CqId cq, const Cqe& cqe, std::optional<bool> solicited) {
-    if (delayed_.size() >= max_delayed) // the fault ends early
-        flush_delayed();
+    if (delayed_.size() >= max_delayed) // the first one is not as late
+        post_delayed();
     if (delayed_.empty()) {
         events_.cancel(delayed_timer_);
         delayed_timer_ = events_.at(faults_.completion.until(), [this] { flush_delayed(); });
@@ -650,18 +653,24 @@ void Sge::delay_completion(CqId cq, const Cqe& cqe, std::optional<bool> solicite
     delayed_.push_back({cq, cqe, solicited});
 }
 
+/// Posts the first ones. The others follow in events of their own.
 void Sge::flush_delayed() {
     faults_.completion.arm(0);
-    for (std::deque<DelayedCompletion> late = std::exchange(delayed_, {});
-         const DelayedCompletion& one : late)
-        post_delayed(one);
+    for (std::size_t left = late_at_a_time; left != 0 && !delayed_.empty(); --left)
+        post_delayed();
+    if (!delayed_.empty())
+        delayed_timer_ = events_.after(0, [this] { flush_delayed(); });
 }
 
-void Sge::post_delayed(const DelayedCompletion& one) {
+void Sge::post_delayed() {
+    const DelayedCompletion one = delayed_.front();
+    delayed_.pop_front();
+    posts_delayed_ = true;
     if (one.solicited)
         post_completion(one.cq, one.cqe, *one.solicited);
     else
         post_event(one.cq, one.cqe);
+    posts_delayed_ = false;
 }
 
 void Sge::hold_completion(QpId qp, std::uint64_t nth) {
@@ -678,8 +687,11 @@ void Sge::release_completions(QpId qp) {
         const auto late = std::move(it->second);
         it = held_.erase(it);
         held_count_ -= late.size();
-        for (const DelayedCompletion& one : late)
-            post_delayed(one);
+        delayed_.insert(delayed_.end(), late.begin(), late.end());
+    }
+    if (!delayed_.empty() && !faults_.completion.delays(events_)) {
+        events_.cancel(delayed_timer_);
+        delayed_timer_ = events_.after(0, [this] { flush_delayed(); });
     }
     holds_ = faults_.cqe.armed() || !held_.empty();
 }
@@ -706,11 +718,8 @@ void Sge::post_lies(unsigned queue, Bytes cpl) {
 
 /// Queues a message of the TOE. Their order is kept when the delay becomes shorter.
 void Sge::delay_answer(unsigned queue, Bytes cpl) {
-    if (late_answers_.size() >= max_delayed) { // the first one is not as late
-        const LateAnswer first = std::move(late_answers_.front());
-        late_answers_.pop_front();
-        responses_.post_cpl(first.queue, first.cpl);
-    }
+    while (late_answers_.size() >= max_delayed || late_bytes_ > max_late_bytes)
+        post_late_answer(); // earlier than it is due
     Time due = events_.now() + faults_.answer_delay;
     if (late_answers_.empty()) {
         events_.cancel(late_answer_timer_);
@@ -720,11 +729,20 @@ void Sge::delay_answer(unsigned queue, Bytes cpl) {
     }
     ++faults_.answers_late;
     late_answers_.push_back({due, queue, Buffer(cpl.begin(), cpl.end())});
+    late_bytes_ += cpl.size();
+}
+
+void Sge::post_late_answer() {
+    const LateAnswer first = std::move(late_answers_.front());
+    late_answers_.pop_front();
+    late_bytes_ -= first.cpl.size();
+    responses_.post_cpl(first.queue, first.cpl);
 }
 
 void Sge::post_late_answers() {
-    for (; !late_answers_.empty() && late_answers_.front().due <= events_.now(); late_answers_.pop_front())
-        responses_.post_cpl(late_answers_.front().queue, late_answers_.front().cpl);
+    for (std::size_t left = late_at_a_time;
+         left != 0 && !late_answers_.empty() && late_answers_.front().due <= events_.now(); --left)
+        post_late_answer();
     if (!late_answers_.empty())
         late_answer_timer_ = events_.at(late_answers_.front().due, [this] { post_late_answers(); });
 }
@@ -732,12 +750,10 @@ void Sge::post_late_answers() {
 /// Whether a completion or event must not be posted now: a fault delays it, or there is no such queue. If
 /// not, the earlier ones have been posted.
 inline bool Sge::delayed_or_lost(CqId cq, const Cqe& cqe, std::optional<bool> solicited) {
-    if (faults_.completion.delays(events_)) [[unlikely]] {
+    if ((faults_.completion.delays(events_) || !delayed_.empty()) && !posts_delayed_) [[unlikely]] {
         delay_completion(cq, cqe, solicited);
         return true;
     }
-    if (!delayed_.empty()) [[unlikely]]
-        flush_delayed();
     if (cq < cqs_.size())
         return false;
     ++cq_lost_;

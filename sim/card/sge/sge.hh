@@ -160,7 +160,8 @@ private:
     };
     std::deque<DelayedCompletion> delayed_; ///< delayed by a fault
     EventQueue::Id delayed_timer_;
-    void post_delayed(const DelayedCompletion& one);
+    bool posts_delayed_ = false; ///< post_delayed() runs
+    void post_delayed();
 
     bool holds_ = false; ///< a fault holds completions, or may do so
     std::map<QpId, std::deque<DelayedCompletion>> held_;
@@ -172,6 +173,8 @@ private:
         Buffer cpl;
     };
     std::deque<LateAnswer> late_answers_; ///< delayed by a fault, each on its own
+    std::size_t late_bytes_ = 0;          ///< of their data
+    void post_late_answer();
     EventQueue::Id late_answer_timer_;
 
     Counter &doorbells_, &work_requests_, &framing_errors_, &unknown_wrs_, &cqes_, &async_events_, &cq_lost_,

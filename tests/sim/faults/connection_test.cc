@@ -144,6 +144,7 @@ TEST_F(FaultsOfAConnection, ACompletionIsHeldUntilItIsReleased) {
     card(1).inject("release-cqe", std::nullopt, {.qp = first_qp + 1});
     EXPECT_EQ(received(), 0U);
     card(1).inject("release-cqe", std::nullopt, {.qp = first_qp});
+    pairs.settle();
     EXPECT_EQ(received(), 3U);
     EXPECT_EQ(counter(1, "faults.completions_held"), 1U);
     message(0);
@@ -158,6 +159,7 @@ TEST_F(FaultsOfAConnection, AllHeldCompletionsAreReleasedTogether) {
     message(2);
     EXPECT_EQ(received(), 1U);
     card(1).inject("release-cqe");
+    pairs.settle();
     EXPECT_EQ(received(), 2U);
 }
 

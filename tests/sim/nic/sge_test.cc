@@ -373,6 +373,61 @@ TEST_F(SgeTest, OneReturnOfCreditsWritesALimitedNumberOfBytes) {
     }
 }
 
+/// One doorbell wrote 255 replies of 46 buffers each: 5 ms, and 0.4 s if the host had used none of their
+/// pages.
+TEST_F(SgeTest, MessagesThatFindCreditsAreLimitedTogether) {
+    constexpr unsigned messages = 255, buffers_each = 46;
+    ready();
+    ResponseRing large{host, messages * buffers_each + 1};
+    FreeList tiny{host, messages * buffers_each + 1, 3};
+    for (unsigned n = 0; n < messages * buffers_each; ++n)
+        tiny.add();
+    context(hw::context_cmd::free_list | 0, tiny.context());
+    context(hw::context_cmd::response_queue | 0, large.context(1, ~0U));
+    credits(messages * buffers_each);
+    events.advance(events.now());
+    const auto before = counters.value("sge.responses");
+    for (unsigned n = 0; n < messages; ++n)
+        sge.post_cpl(0, Buffer(3 * buffers_each, 0x23));
+    EXPECT_LE(counters.value("sge.responses") - before, 64U + buffers_each);
+    events.advance(events.now());
+    EXPECT_EQ(counters.value("sge.responses") - before, messages * buffers_each);
+}
+
+/// 65,531 were posted by one event, in 34 ms; and those that carry data waited without a limit.
+TEST_F(SgeTest, LateMessagesArePostedInSeveralEvents) {
+    constexpr unsigned messages = 1000;
+    ready();
+    ResponseRing large{host, 4096};
+    context(hw::context_cmd::response_queue | 0, large.context(1, small_buffer));
+    credits(4000);
+    faults.answer_delay = 1000;
+    for (unsigned n = 0; n < messages; ++n)
+        sge.post_cpl(0, Buffer(8, 0x23));
+    EXPECT_EQ(counters.value("sge.responses"), 0U);
+    const auto ran = events.ran();
+    events.advance(events.now() + 1000);
+    EXPECT_EQ(counters.value("sge.responses"), messages);
+    EXPECT_GE(events.ran() - ran, 4U);
+    for (unsigned n = 0; n < 1700; ++n)
+        sge.post_cpl(0, Buffer(8192, 0x23));
+    EXPECT_TRUE(sge.full(0)) << "beyond 8 MB they are posted early";
+}
+
+TEST_F(SgeTest, LateCompletionsArePostedInSeveralEvents) {
+    constexpr unsigned completions = 1000;
+    ready();
+    context(hw::context_cmd::response_queue | 0, rq.context(1, small_buffer));
+    faults.completion.arm(1000);
+    for (unsigned n = 0; n < completions; ++n)
+        sge.complete(7, Cqe{}, false); // there is no such queue: each is counted
+    EXPECT_EQ(counters.value("sge.cqes_without_queue"), 0U);
+    const auto ran = events.ran();
+    events.advance(1000);
+    EXPECT_GE(events.ran() - ran, 4U);
+    EXPECT_EQ(counters.value("sge.cqes_without_queue"), completions);
+}
+
 /// A free list without entries never has a buffer: one write lost 30,000 messages, in 4 ms.
 TEST_F(SgeTest, OneReturnOfCreditsLosesALimitedNumberOfMessages) {
     ready();
