@@ -6,8 +6,6 @@
 #include <rdma/ib_cache.h>
 #include <rdma/opa_addr.h>
 
-#include <t3_race_point.h>
-
 #include "core_calls.h"
 #include "rows.h"
 
@@ -43,7 +41,6 @@ static int uv_context_new(struct uv_call *call)
 	err = dev->ops.alloc_ucontext(context, uv_udata(call));
 	if (err)
 		goto err_uncharge;
-	T3_RACE_POINT(uverbs_context_made);
 	call->new_context = context;
 	return 0;
 
@@ -72,7 +69,6 @@ void uv_context_finish(struct uv_call *call, int err)
 		smp_store_release(&call->file->base.ucontext, context);
 	}
 	mutex_unlock(&call->file->base.ucontext_lock);
-	T3_RACE_POINT(uverbs_context_finished);
 }
 
 struct uv_get_context {

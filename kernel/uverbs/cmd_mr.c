@@ -3,8 +3,6 @@
 
 #include <linux/slab.h>
 
-#include <t3_race_point.h>
-
 #include "core_calls.h"
 #include "rows.h"
 
@@ -84,7 +82,6 @@ static int uv_mr_replace(struct uv_call *call, struct uv_rereg_mr *a, struct ib_
 
 	uv_mr_publish(mr, pd, a->mr, moved ? a->virt : old->iova,
 		      moved ? a->length : old->length);
-	T3_RACE_POINT(uverbs_mr_replace);
 	err = ib_dereg_mr_user(old, uv_no_udata(&call->attrs));
 	if (err) {
 		WARN_ON(ib_dereg_mr_user(mr, uv_no_udata(&call->attrs)));

@@ -31,8 +31,6 @@
 #include <net/netlink.h>
 #include <rdma/rdma_netlink.h>
 
-#include <t3_race_point.h>
-
 #include "core_calls.h"
 #include "uverbs.h"
 
@@ -84,7 +82,6 @@ static void uv_file_free(struct kref *ref)
 	struct ib_device *ib_dev;
 	int srcu;
 
-	T3_RACE_POINT(uverbs_file_free);
 	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
 	ib_dev = uv_file_ibdev(file);
 	if (ib_dev && !ib_dev->ops.disassociate_ucontext)
@@ -134,7 +131,6 @@ static int uv_open(struct inode *inode, struct file *filp)
 	if (!refcount_inc_not_zero(&dev->base.refcount))
 		return -ENXIO;
 	get_device(&dev->base.dev);
-	T3_RACE_POINT(uverbs_open_found);
 	/* Before the mutex: at the limit of its memory cgroup a process may reclaim for long. */
 	file = uv_file_new(dev);
 	if (!file) {
@@ -155,11 +151,9 @@ static int uv_open(struct inode *inode, struct file *filp)
 	if (!ib_dev->ops.disassociate_ucontext && !try_module_get(ib_dev->ops.owner))
 		goto err_unlock;
 	list_add_tail(&file->base.list, &dev->base.uverbs_file_list);
-	T3_RACE_POINT(uverbs_open_listed);
 
 	mutex_unlock(&dev->base.lists_mutex);
 	srcu_read_unlock(&dev->base.disassociate_srcu, srcu);
-	T3_RACE_POINT(uverbs_opened);
 	/* ib_core compares this with the context's ufile. */
 	filp->private_data = file;
 	return stream_open(inode, filp);
@@ -187,7 +181,6 @@ static int uv_close(struct inode *inode, struct file *filp)
 	struct uv_events *async;
 
 	uv_file_teardown(file, RDMA_REMOVE_CLOSE);
-	T3_RACE_POINT(uverbs_close_torn_down);
 	/* No call is running, and a removal no longer finds anything to tear down. */
 	uv_file_free_handles(file);
 
@@ -195,7 +188,6 @@ static int uv_close(struct inode *inode, struct file *filp)
 	uv_file_unlist(dev, file);
 	mutex_unlock(&dev->base.lists_mutex);
 
-	T3_RACE_POINT(uverbs_close_unlisted);
 	async = uv_file_async(file);
 	file->base.default_async_file = NULL;
 	uv_events_put(async);
@@ -225,7 +217,6 @@ static ssize_t uv_device_show(struct device *device, char *buf, bool name)
 
 	srcu = srcu_read_lock(&dev->base.disassociate_srcu);
 	ib_dev = srcu_dereference(dev->base.ib_dev, &dev->base.disassociate_srcu);
-	T3_RACE_POINT(uverbs_sysfs_show);
 	if (ib_dev && name)
 		ret = sysfs_emit(buf, "%s\n", dev_name(&ib_dev->dev));
 	else if (ib_dev)
@@ -321,11 +312,9 @@ static int uv_client_add(struct ib_device *ib_dev)
 
 	cdev_init(&dev->base.cdev, &uv_fops);
 	dev->base.cdev.owner = THIS_MODULE;
-	T3_RACE_POINT(uverbs_add_made);
 	err = cdev_device_add(&dev->base.cdev, &dev->base.dev);
 	if (err)
 		goto err_stats;
-	T3_RACE_POINT(uverbs_add_published);
 	ib_set_client_data(ib_dev, &uv_client, dev);
 	return 0;
 
@@ -343,9 +332,7 @@ static void uv_device_disassociate(struct uv_device *dev)
 	struct uv_file *file;
 
 	rcu_assign_pointer(dev->base.ib_dev, NULL);
-	T3_RACE_POINT(uverbs_remove_cleared);
 	synchronize_srcu(&dev->base.disassociate_srcu);
-	T3_RACE_POINT(uverbs_remove_waited);
 
 	mutex_lock(&dev->base.lists_mutex);
 	while (!list_empty(&dev->base.uverbs_file_list)) {
@@ -354,9 +341,7 @@ static void uv_device_disassociate(struct uv_device *dev)
 		kref_get(&file->base.ref);
 		/* The teardown may close files, also this one. */
 		mutex_unlock(&dev->base.lists_mutex);
-		T3_RACE_POINT(uverbs_remove_file);
 		uv_file_teardown(file, RDMA_REMOVE_DRIVER_REMOVE);
-		T3_RACE_POINT(uverbs_remove_torn_down);
 		uv_file_put(file);
 		mutex_lock(&dev->base.lists_mutex);
 	}
@@ -368,7 +353,6 @@ static void uv_client_remove(struct ib_device *ib_dev, void *data)
 	struct uv_device *dev = data;
 
 	cdev_device_del(&dev->base.cdev, &dev->base.dev);
-	T3_RACE_POINT(uverbs_remove_unpublished);
 	uv_stats_hide(dev);
 	ida_free(&uv_devnums, dev->base.devnum);
 	if (ib_dev->ops.disassociate_ucontext)

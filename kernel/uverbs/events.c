@@ -30,8 +30,6 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include <t3_race_point.h>
-
 #include "uverbs.h"
 
 struct uv_events {
@@ -201,7 +199,6 @@ static void uv_events_report_async(struct uv_events *events, struct uv_async_sou
 	unsigned long flags;
 	bool queued;
 
-	T3_RACE_POINT(uverbs_event_report);
 	spin_lock_irqsave(&events->lock, flags);
 	queued = uv_events_enqueue_async(events, source, type);
 	spin_unlock_irqrestore(&events->lock, flags);
@@ -249,7 +246,6 @@ void uv_comp_handler(struct ib_cq *cq, void *context)
 
 	if (!channel)
 		return;
-	T3_RACE_POINT(uverbs_comp_report);
 	spin_lock_irqsave(&channel->lock, flags);
 	queued = !channel->closed && ucq->comp.unread < U32_MAX;
 	if (queued)
@@ -373,7 +369,6 @@ static ssize_t uv_events_read(struct file *filp, char __user *buf, size_t count,
 	uv_events_dequeue(events, &desc);
 	spin_unlock_irq(&events->lock);
 
-	T3_RACE_POINT(uverbs_event_taken);
 	return copy_to_user(buf, &desc, len) ? -EFAULT : len;
 }
 
@@ -437,9 +432,7 @@ static int uv_events_release(struct inode *inode, struct file *filp)
 	struct uv_events *events = filp->private_data;
 	struct uv_file *file = events->file;
 
-	T3_RACE_POINT(uverbs_events_release);
 	uv_events_unlist(events);
-	T3_RACE_POINT(uverbs_events_unlisted);
 	uv_events_close_queue(events, UV_CLOSE_DISCARD);
 	uv_events_put(events);
 	uv_file_put(file);
@@ -496,7 +489,6 @@ int uv_events_new(struct uv_file *file, struct ib_device *dev, bool async, struc
 		goto err_fd;
 	}
 	new->events = events;
-	T3_RACE_POINT(uverbs_events_made);
 
 	mutex_lock(&file->base.device->lists_mutex);
 	list_add_tail(&events->in_file, uv_file_events(file));
@@ -524,7 +516,6 @@ static void uv_events_register(struct uv_events *events, struct ib_device *dev)
 		uv_file_set_async(file, uv_events_get(events));
 	mutex_unlock(&file->base.ucontext_lock);
 
-	T3_RACE_POINT(uverbs_events_listen);
 	mutex_lock(&file->base.device->lists_mutex);
 	uv_events_register_handler(events, dev);
 	mutex_unlock(&file->base.device->lists_mutex);
@@ -536,7 +527,6 @@ void uv_events_commit(struct uv_new_fd *new, struct ib_device *dev)
 	if (new->events->async)
 		uv_events_register(new->events, dev);
 	fd_install(new->fd, new->filp);
-	T3_RACE_POINT(uverbs_events_installed);
 }
 
 void uv_events_abort(struct uv_new_fd *new)
@@ -556,7 +546,6 @@ struct uv_events *uv_events_get_fd(struct uv_file *file, s64 fd, bool async)
 	filp = fget(fd);
 	if (!filp)
 		return events;
-	T3_RACE_POINT(uverbs_events_found);
 	if (filp->f_op == (async ? &uv_async_fops : &uv_comp_fops)) {
 		struct uv_events *found = filp->private_data;
 

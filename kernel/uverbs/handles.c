@@ -18,8 +18,6 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include <t3_race_point.h>
-
 #include "uverbs.h"
 
 /* To grow the array copies it under the lock: at most 2^21 slots, 16 MB. A handle fits an int. */
@@ -68,7 +66,6 @@ static int uv_handles_grow(struct uv_file *file, u32 from)
 		slots = kmalloc_array(UV_FIRST_SLOTS, sizeof(*slots), GFP_KERNEL_ACCOUNT);
 	if (!slots)
 		return -ENOMEM;
-	T3_RACE_POINT(uverbs_handles_grow);
 	spin_lock(&file->base.uobjects_lock);
 	if (table->size == from) {
 		if (from)

@@ -15,7 +15,6 @@
 #include <linux/uaccess.h>
 
 #include <t3_copy.h>
-#include <t3_race_point.h>
 
 #include "rows.h"
 #include "run_write.h"
@@ -360,14 +359,12 @@ repeat:
 		io.nattrs = hdr->num_attrs;
 		err = uv_ioctl_in_attrs(&io, args);
 	}
-	T3_RACE_POINT(uverbs_ioctl_read);
 	if (!err) {
 		err = uv_call_execute(&io.call, args);
 		/* See the top: libibverbs would repeat the command by write(). */
 		if (WARN_ON_ONCE(err == -EPROTONOSUPPORT))
 			err = -EINVAL;
 	}
-	T3_RACE_POINT(uverbs_ioctl_executed);
 	if (!err) {
 		err = uv_ioctl_out_attrs(&io, args);
 		if (unlikely(err) && uv_call_is_final(&io.call)) {
@@ -375,10 +372,8 @@ repeat:
 			err = 0;
 		}
 	}
-	T3_RACE_POINT(uverbs_ioctl_answered);
 	uv_call_finish(&io.call, err);
 leave:
-	T3_RACE_POINT(uverbs_ioctl_finished);
 	uv_leave(file, srcu);
 	if (unlikely(err == -EFAULT) && !uv_call_is_final(&io.call) &&
 	    repeats++ < UV_MAX_REPEATS && uv_ioctl_fault_in(&io, bytes))
@@ -408,7 +403,6 @@ long uv_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	if (hdr.reserved1 || hdr.reserved2)
 		return -EPROTONOSUPPORT;
 
-	T3_RACE_POINT(uverbs_ioctl_copied);
 	return uv_ioctl_run(filp->private_data, &hdr, user->attrs);
 }
 

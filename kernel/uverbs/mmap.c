@@ -14,8 +14,6 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
-#include <t3_race_point.h>
-
 #include "core_calls.h"
 #include "uverbs.h"
 
@@ -57,7 +55,6 @@ static void uv_umap_open(struct vm_area_struct *vma)
 	priv->vma = vma;
 	INIT_LIST_HEAD(&priv->list);
 	vma->vm_private_data = priv;
-	T3_RACE_POINT(uverbs_umap_open);
 	mutex_lock(&file->base.umap_lock);
 	/* The caller's mmap_lock keeps the source. */
 	if (!list_empty(&from->list)) {
@@ -76,7 +73,6 @@ static void uv_umap_close(struct vm_area_struct *vma)
 
 	if (!priv)
 		return;
-	T3_RACE_POINT(uverbs_umap_close);
 	mutex_lock(&file->base.umap_lock);
 	uv_umap_untrack(file, priv);
 	mutex_unlock(&file->base.umap_lock);
@@ -98,7 +94,6 @@ static vm_fault_t uv_umap_fault(struct vm_fault *vmf)
 	struct uv_file *file = uv_vma_file(vmf->vma);
 	vm_fault_t ret = 0;
 
-	T3_RACE_POINT(uverbs_umap_fault);
 	if (!vmf->vma->vm_private_data)
 		return VM_FAULT_SIGBUS;
 	if (!(vmf->vma->vm_flags & (VM_WRITE | VM_MAYWRITE))) {
@@ -138,9 +133,7 @@ int uv_mmap(struct file *filp, struct vm_area_struct *vma)
 		ret = -EINVAL;
 	} else {
 		vma->vm_ops = &uv_umap_ops;
-		T3_RACE_POINT(uverbs_mmap_entered);
 		ret = context->device->ops.mmap(context, vma);
-		T3_RACE_POINT(uverbs_mmap_mapped);
 	}
 	srcu_read_unlock(srcu, idx);
 	return ret;
@@ -181,7 +174,6 @@ void uv_mmap_disassociate(struct uv_file *file)
 	/* Excludes another teardown of the same file. */
 	lockdep_assert_held_write(&file->base.hw_destroy_rwsem);
 	while ((mm = uv_umap_next_mm(file))) {
-		T3_RACE_POINT(uverbs_umap_take_away);
 		mmap_read_lock(mm);
 		mutex_lock(&file->base.umap_lock);
 		list_for_each_entry_safe(priv, next, &file->base.umaps, list) {

@@ -52,8 +52,6 @@
 
 #include <linux/slab.h>
 
-#include <t3_race_point.h>
-
 #include "call.h"
 #include "core_calls.h"
 
@@ -113,7 +111,6 @@ struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *typ
 	handle = uv_handle_reserve(file);
 	if (handle < 0)
 		return ERR_PTR(handle);
-	T3_RACE_POINT(uverbs_handle_reserved);
 	obj = uv_object_alloc(type);
 	if (!obj) {
 		err = -ENOMEM;
@@ -173,14 +170,12 @@ static int uv_object_destroy_hw(struct ib_uobject *uobj, enum rdma_remove_reason
 	if (!uobj->context)
 		return 0;
 	dev = uobj->context->device;
-	T3_RACE_POINT(uverbs_destroy_begins);
 	if (uobj->object) {
 		err = uv_object_of(uobj)->type->destroy(uobj, why, attrs);
 		if (err)
 			return err;
 		uobj->object = NULL;
 	}
-	T3_RACE_POINT(uverbs_driver_destroyed);
 	uv_uncharge(&uobj->cg_obj, dev, RDMACG_RESOURCE_HCA_OBJECT);
 	uobj->context = NULL;
 	return 0;
@@ -266,7 +261,6 @@ out:
 void uv_object_free_destroyed(struct ib_uobject *uobj)
 {
 	lockdep_assert(atomic_read(&uobj->usecnt) == -1);
-	T3_RACE_POINT(uverbs_object_drop);
 	uv_object_free(uobj);
 }
 
@@ -319,7 +313,6 @@ static void uv_context_free(struct uv_file *file, enum rdma_remove_reason why)
 		if (dev->ops.disassociate_ucontext)
 			dev->ops.disassociate_ucontext(context);
 	}
-	T3_RACE_POINT(uverbs_context_disassociated);
 	uv_uncharge(&context->cg_obj, dev, RDMACG_RESOURCE_HCA_HANDLE);
 	rdma_restrack_del(&context->res);
 	dev->ops.dealloc_ucontext(context);
@@ -333,7 +326,6 @@ void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why)
 {
 	struct ib_uobject *uobj;
 
-	T3_RACE_POINT(uverbs_teardown_begins);
 	down_write(&file->base.hw_destroy_rwsem);
 	if (file->base.ucontext) {
 		while (!list_empty(&file->base.uobjects) && uv_file_destroy_objects(file, why))
@@ -347,7 +339,6 @@ void uv_file_teardown(struct uv_file *file, enum rdma_remove_reason why)
 			uobj->object = NULL;
 			uobj->context = NULL;
 		}
-		T3_RACE_POINT(uverbs_teardown_objects_gone);
 		uv_events_teardown(file, why);
 		uv_context_free(file, why);
 	}

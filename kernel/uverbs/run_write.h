@@ -7,7 +7,6 @@
 #define T3_UVERBS_RUN_WRITE_H
 
 #include <t3_copy.h>
-#include <t3_race_point.h>
 
 #include "steps.h"
 
@@ -108,7 +107,6 @@ static __always_inline int uv_run_write(struct uv_call *call, u64 *wire,
 	size_t space;
 	int err;
 
-	T3_RACE_POINT(uverbs_write_copied);
 	if (row->flags & UV_TAIL) {
 		call->tail = parts->in + known;
 		call->tail_len = parts->in_len - known;
@@ -127,9 +125,7 @@ static __always_inline int uv_run_write(struct uv_call *call, u64 *wire,
 			return err;
 	}
 
-	T3_RACE_POINT(uverbs_write_taken);
 	err = uv_call_execute(call, args);
-	T3_RACE_POINT(uverbs_write_executed);
 	if ((err && !call->respond_on_error) || !row->write.response ||
 	    row->flags & UV_OWN_RESPONSE)
 		return err;

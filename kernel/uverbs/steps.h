@@ -35,7 +35,6 @@
 #include <linux/uaccess.h>
 
 #include <t3_copy.h>
-#include <t3_race_point.h>
 
 #include "call.h"
 #include "trace.h"
@@ -139,7 +138,6 @@ static inline int uv_call_get_events(struct uv_call *call, const struct uv_field
 	if (IS_ERR(events))
 		return PTR_ERR(events);
 	uv_call_hold(call, field, events);
-	T3_RACE_POINT(uverbs_events_taken);
 	*(struct uv_events **)(args + field->arg) = events;
 	return 0;
 }
@@ -164,7 +162,6 @@ static inline int uv_call_get_handle(struct uv_call *call, const struct uv_field
 	if (IS_ERR(uobj))
 		return PTR_ERR(uobj);
 	uv_call_hold(call, field, uobj);
-	T3_RACE_POINT(uverbs_object_taken);
 	call->attrs.context = uobj->context;
 	*(struct ib_uobject **)(args + field->arg) = uobj;
 	return 0;
@@ -236,7 +233,6 @@ static inline int uv_call_execute(struct uv_call *call, void *args)
 		if (err)
 			return err;
 		call->executed = true;
-		T3_RACE_POINT(uverbs_object_destroyed);
 	}
 	err = call->row->handler ? call->row->handler(call, args) : 0;
 	if (!err || call->respond_on_error)
@@ -282,7 +278,6 @@ static inline void uv_call_finish(struct uv_call *call, int err)
 	else if (call->new_fd.events)
 		uv_events_commit(&call->new_fd, call->dev);
 
-	T3_RACE_POINT(uverbs_kept_or_undone);
 	while (call->nheld) {
 		call->nheld--;
 		if (call->held[call->nheld].kind == UV_FD)

@@ -13,8 +13,6 @@
 #include <linux/sched.h>
 #include <linux/uaccess.h>
 
-#include <t3_race_point.h>
-
 #include "run_write.h"
 #include "steps.h"
 
@@ -139,12 +137,10 @@ ssize_t uv_write(struct file *filp, const char __user *buf, size_t count, loff_t
 	if (IS_ERR(row))
 		return PTR_ERR(row);
 
-	T3_RACE_POINT(uverbs_write_found);
 repeat:
 	parts.out = NULL;
 	srcu = uv_enter(file);
 	ib_dev = uv_file_ibdev(file);
-	T3_RACE_POINT(uverbs_write_entered);
 	uv_call_init(&call, file, ib_dev, row);
 	if (!uv_call_supported(file, ib_dev, row))
 		err = -EOPNOTSUPP;
@@ -155,12 +151,10 @@ repeat:
 	parsed = !err;
 	if (parsed)
 		err = uv_run_write(&call, wire, &parts);
-	T3_RACE_POINT(uverbs_write_answered);
 	if (unlikely(err == -EFAULT))
 		driver = *uv_udata(&call);
 	if (parsed)
 		uv_call_finish(&call, err);
-	T3_RACE_POINT(uverbs_write_finished);
 	uv_leave(file, srcu);
 	if (unlikely(err == -EFAULT) && !uv_call_is_final(&call) && repeats++ < UV_MAX_REPEATS &&
 	    uv_write_fault_in(buf, count, &parts, &driver))

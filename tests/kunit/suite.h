@@ -6,6 +6,9 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 
+/* The product's files call it at the points of tests/races/points. Each suite has one. */
+void t3_race_point(const char *name);
+
 /* The end of a file with one suite; the last arguments are its functions. */
 #define TEST_SUITE(title, cases, ...)						\
 	static struct kunit_suite cases##_suite = {				\

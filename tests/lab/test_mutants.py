@@ -5,7 +5,7 @@ import sys
 import tempfile
 
 import pytest
-from labkit import paths
+from labkit import paths, points
 
 sys.path.insert(0, str(paths.REPO / "tests/mutants"))
 
@@ -148,3 +148,10 @@ int main(int argc, char **argv)
         return subprocess.run([tmp_path / "a", str(mutant)], check=True, capture_output=True, text=True).stdout.split()
 
     assert steps(number) == [step for step in steps(0) if step != str(number)]
+
+
+def test_the_points_of_the_races_change_no_mutant():
+    """Mutants that are numbered with and without the points are the same."""
+    changed = {name: text for name, text in points.sources().items() if name.startswith("kernel/uverbs/")}
+    with_points, without = (mutate.numbered(paths.REPO, list(changed), texts) for texts in (changed, None))
+    assert [(mutant.name, mutant.line) for mutant in with_points] == [(mutant.name, mutant.line) for mutant in without]

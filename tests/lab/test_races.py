@@ -1,41 +1,149 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Only one build has the points of kernel/include/t3_race_point.h; how tests/races chooses pairs and counts the
-impossible ones."""
+"""The list of points, which only builds for tests have; how tests/races chooses pairs and counts impossible ones."""
 
 import collections
 import re
-import subprocess
 
 import loading
 import pytest
-from labkit import paths
+from labkit import LabError, paths, points
 
-POINT = re.compile(r"\bT3_RACE_POINT\((\w+)\)")
 HOOK = "t3_race_point"
 
 
-def sources():
-    return [path for path in (paths.REPO / "kernel").rglob("*.[ch]") if path.name != "t3_race_point.h"]
+def test_each_point_has_its_place():
+    listed = points.read()
+    assert len(listed) > 150
+    assert [point.file for point in listed] == sorted(point.file for point in listed)
+    made = points.sources(listed)
+    assert re.findall(r't3_race_point\("(\w+)"\)', "".join(made.values())) == [point.name for point in listed]
 
 
-def test_names_of_points_are_unique():
-    names = [name for path in sources() for name in POINT.findall(path.read_text())]
-    assert len(names) > 150
-    assert sorted(names) == sorted(set(names))
+def test_calls_move_no_line():
+    """Without them a source is the same as before."""
+    for name, text in points.sources().items():
+        assert text.startswith(points.DECLARATION)
+        left = re.sub(r'[ \t]*t3_race_point\("\w+"\);', "", text.removeprefix(points.DECLARATION))
+        code = (paths.REPO / name).read_text()
+        assert [line.strip() for line in left.splitlines()] == [line.strip() for line in code.splitlines()]
 
 
-def test_only_one_build_has_points():
-    tracked = subprocess.run(
-        ["git", "grep", "-l", "DT3_RACE_POINTS"], cwd=paths.REPO, capture_output=True, text=True, check=True
-    ).stdout.split()
-    code = {name for name in tracked if not name.endswith((".md", ".h", ".c"))}
-    assert code - {"tests/lab/test_races.py"} == {"tools/lab/labkit/build.py"}
+def test_the_sources_have_no_points():
+    assert not [path for path in (paths.REPO / "kernel").rglob("*.[ch]") if HOOK in path.read_text().lower()]
 
 
 def test_no_module_built_for_use_has_the_hook():
     """Checks the modules of the last builds for guests."""
     for module in paths.guest_build("bookworm").parent.rglob("modules/*.ko"):
         assert HOOK.encode() not in module.read_bytes(), module
+
+
+SOURCE = """// SPDX-License-Identifier: GPL-2.0
+static int other(struct x *x)
+{
+	get(x);
+	return 0;
+}
+
+DEFINE(one, two)
+
+static int one(struct x *x)
+{
+	int ret;
+
+	/* No code: put(x); */
+	get(x); /* a comment; */
+	if (ret)
+		put(x);
+	else
+		ret = 1;
+	if (ret) {
+		get(x);
+		use(x);
+	}
+	switch (ret) {
+	case 1:
+		use(x->a,
+		    x->b);
+		break;
+	}
+
+	if (!ret)
+		use("/*", x);
+	return ret;
+}
+"""
+
+
+def put(code, function="one"):
+    return points.put(SOURCE, points.parse(f"a.c\n\t{function}: here: {code}\n"))
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("@ int ret;", '\tt3_race_point("here"); int ret;'),
+        ("int ret; @", '\tint ret; t3_race_point("here");'),
+        ("int ret; @ get(x);", '\tt3_race_point("here"); get(x); /* a comment; */'),
+        ("get(x); @ if (ret)", '\tt3_race_point("here"); if (ret)'),
+        ("@ get(x); use(x);", '\t\tt3_race_point("here"); get(x);'),
+        ("use(x); @", '\t\tuse(x); t3_race_point("here");'),
+        ("use(x); @ }", '\tt3_race_point("here"); }'),
+        ("@ use(x->a, x->b);", '\t\tt3_race_point("here"); use(x->a,'),
+        ("use(x->a, x->b); @ break;", '\t\tt3_race_point("here"); break;'),
+        ("@ if (!ret)", '\tt3_race_point("here");'),
+        ('use("/*", x); @ return ret;', '\tt3_race_point("here"); return ret;'),
+    ],
+)
+def test_where_a_call_is_put(code, line):
+    made = put(code)
+    assert made.splitlines().count(line) == 1, made
+    assert made.count("\n") == SOURCE.count("\n")
+
+
+def test_code_of_other_functions_does_not_count():
+    assert '{\n\tt3_race_point("here"); get(x);\n\treturn 0;' in put("@ get(x);", "other")
+
+
+@pytest.mark.parametrize(
+    ("function", "code", "why"),
+    [
+        ("none", "@ get(x);", "the file has no such function"),
+        ("DEFINE", "@ get(x);", "the file has no such function"),
+        ("one", "@ get(y);", "the function has no such code"),
+        ("one", "@ return 0;", "the function has no such code"),
+        ("one", "@ put(x); */", "the function has no such code"),
+        ("one", "@ if (ret", "the function has no such code"),
+        ("one", "@ get(x);", "the function has this code 2 times"),
+        ("one", "@ put(x);", "@ is not between two statements"),
+        ("one", "@ else", "@ is not between two statements"),
+        ("one", "@ ret = 1;", "@ is not between two statements"),
+        ("one", "@ x->b);", "@ is not between two statements"),
+        ("one", "@ case 1:", "@ is not between two statements"),
+    ],
+)
+def test_a_point_without_its_place_is_an_error(function, code, why):
+    with pytest.raises(LabError, match=f"^points: a.c: {function}: here: {re.escape(code)}: {re.escape(why)}$"):
+        put(code, function)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a.c\n\tone: here\n", "points: line 2: not FUNCTION: NAME: CODE, with @ in the code"),
+        ("a.c\n\tone: here: get(x);\n", "points: line 2: not FUNCTION: NAME: CODE, with @ in the code"),
+        ("# SPDX\n\tone: here: @ get(x);\n", "points: line 2: not FUNCTION: NAME: CODE, with @ in the code"),
+        ("a.c\n\ta: b: @ c;\nd.c\n\tx: b: y; @\n", "points: d.c: x: b: y; @: another point has this name"),
+    ],
+)
+def test_a_wrong_list_is_an_error(text, message):
+    with pytest.raises(LabError, match=f"^{re.escape(message)}$"):
+        points.parse(text)
+
+
+def test_a_file_that_has_gone_is_an_error(tmp_path):
+    with pytest.raises(LabError, match="^points: a.c: one: here: @ get.x.;: there is no such file$"):
+        points.sources(points.parse("a.c\n\tone: here: @ get(x);\n"), tmp_path)
 
 
 @pytest.fixture(scope="module")

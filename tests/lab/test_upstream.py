@@ -30,7 +30,7 @@ def test_the_driver_has_nothing_of_other_kernels_and_of_tests(driver):
 
 
 def test_what_is_not_wanted_is_found():
-    assert transform.banned({"a.c": "int a;\n\tT3_RACE_POINT(here);\n"}) == ["a.c:2: T3_RACE_POINT(here);"]
+    assert transform.banned({"a.c": "int a;\n\tt3_compat(here);\n"}) == ["a.c:2: t3_compat(here);"]
 
 
 def test_each_header_of_the_driver_is_there(driver):

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from common import MODULES, OUT, closure, code_in, digest, files_in, module_files
-from labkit import Lab, LabError, build, image, klog, ktap, paths
+from labkit import Lab, LabError, build, image, klog, ktap, paths, points
 
 import mutate
 
@@ -24,13 +24,14 @@ HERE = Path(__file__).resolve().parent
 
 
 def switchable_tree(tree):
-    """Writes the modules and all that is built with them, with their mutants; returns the mutants."""
+    """Writes the modules and all that is built with them, with their mutants and the points of the races; returns the
+    mutants."""
     files = module_files()
     mutated = {paths.REPO / file for file in files}
     for part in ("include", "kernel", "tests/kunit", "tests/tables", "tests/modules/races"):
         build.sync(paths.REPO / part, tree / part, lambda path: build.built(path) or path in mutated)
     shutil.copyfile(HERE / "kernel_mutant.h", tree / "kernel/include/t3_mutant.h")
-    mutants = mutate.tree(paths.REPO, files, tree, "#include <t3_mutant.h>")
+    mutants = mutate.tree(paths.REPO, files, tree, "#include <t3_mutant.h>", points.sources())
     if len(mutants) >= MOST:
         raise SystemExit(f"{len(mutants)} mutants: raise MOST")
     for suite in (tree / "tests/kunit").glob("*/*_kunit.c"):
@@ -49,6 +50,11 @@ module_param_array(t3_mutant_hits, byte, NULL, 0444);
     )
     shutil.copyfile(HERE / "kernel_mutant.c", tree / "tests/kunit/mutant/t3_mutant.c")
     return mutants
+
+
+def points_in(files):
+    """The points of some files, for a hash."""
+    return [str(point) for point in points.read() if point.file in files]
 
 
 class InGuests:
@@ -260,11 +266,13 @@ class Kunit(InGuests):
     def depends(self, mutant):
         """The hash of the inputs of a result."""
         suites = sorted(name for name, files in self.suites.items() if mutant.file in files)
+        files = sorted({file for name in suites for file in self.suites[name]})
         return digest(
             self._debian,
             self._kernel,
             mutant.name,
-            *code_in(sorted({file for name in suites for file in self.suites[name]})),
+            *code_in(files),
+            *points_in(files),
         )
 
     def _start(self):
@@ -279,7 +287,8 @@ class Kunit(InGuests):
 
     def _suites_for(self, files):
         for suite in sorted(name for name, included in self.suites.items() if included & files):
-            yield suite, code_in([*self.files, *sorted(self.suites[suite])])
+            files = [*self.files, *sorted(self.suites[suite])]
+            yield suite, [*code_in(files), *points_in(files)]
 
     def _run(self, guest, suite, number, deadline):
         before = len(guest.dmesg())
@@ -308,9 +317,8 @@ class Operations(InGuests):
 
     def __init__(self, kind, debian):
         super().__init__(kind, debian, 60.0)
-        self._inputs = code_in(
-            [*files_in("kernel"), *files_in("tests/programs/races"), *files_in("tests/modules/races")]
-        )
+        files = [*files_in("kernel"), *files_in("tests/programs/races"), *files_in("tests/modules/races")]
+        self._inputs = [*code_in(files), *points_in(files)]
 
     def prepare(self):
         """In the tree of Kunit, so that a mutant has one number."""
@@ -321,7 +329,7 @@ class Operations(InGuests):
             self._made,
             f"""
             cd /src/{self._out.relative_to(paths.REPO)}
-            nice make -C {build.OWN_HEADERS} {self._made.kernel.kind.make} M=$PWD/src -j{os.cpu_count()} {build.WITH_RACE_POINTS} modules
+            nice make -C {build.OWN_HEADERS} {self._made.kernel.kind.make} M=$PWD/src -j{os.cpu_count()} modules
             mkdir -p mutated && find src/kernel src/tests/modules src/tests/kunit/mutant -name '*.ko' -exec cp -p {{}} mutated/ \\;""",  # noqa: E501
             self._out / "build-mutated.log",
         )  # noqa: E501

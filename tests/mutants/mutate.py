@@ -78,7 +78,7 @@ LABEL = re.compile(r"^(?!default|public|private)([A-Za-z_]\w*):$", re.M)
 # No steps: statements, assertions, messages, attributes that are put into a netlink message, and the end of what holds
 # no memory by then.
 NO_STEP = re.compile(
-    r"^(if|for|while|switch|return|sizeof|do|else|case|defined|list_for_each\w*|trace_\w+|T3_\w+|lockdep_\w+|user_\w*access_\w+"  # noqa: E501
+    r"^(if|for|while|switch|return|sizeof|do|else|case|defined|list_for_each\w*|trace_\w+|T3_\w+|t3_race_point|lockdep_\w+|user_\w*access_\w+"  # noqa: E501
     r"|\w+_init|\w*_(un)?lock(_\w+)?|lock|unlock|(dev|pr|ibdev|netdev)_(err|warn|info|dbg)\w*|rdma_nl_put_\w+|nla_\w+|\w+_report_\w+"  # noqa: E501
     r"|(pthread_)?mutex_destroy|ida_destroy|__(acquire|release)\w*)$"
 )  # noqa: E501
@@ -317,9 +317,15 @@ def without_overlap(mutants: list[Mutant]) -> list[Mutant]:
     return sorted(kept, key=lambda m: m.edits[0][0])
 
 
-def numbered(root: Path, files: list[str]) -> list[Mutant]:
-    """The mutants of several sources that do not overlap, with numbers from 1."""
-    mutants = [mutant for file in files for mutant in without_overlap(find((root / file).read_text(), file))]
+def numbered(root: Path, files: list[str], changed: dict[str, str] | None = None) -> list[Mutant]:
+    """The mutants of several sources that do not overlap, with numbers from 1. `changed`: the text of a source, if not
+    that of the file."""
+    changed = changed or {}
+    mutants = [
+        mutant
+        for file in files
+        for mutant in without_overlap(find(changed.get(file) or (root / file).read_text(), file))
+    ]
     for number, mutant in enumerate(mutants, 1):
         mutant.number = number
     return mutants
@@ -332,17 +338,19 @@ def without(text: str, mutant: Mutant) -> str:
     return text
 
 
-def tree(root: Path, files: list[str], goal: Path, prelude: str) -> list[Mutant]:
-    """Writes the sources with their mutants to goal; `prelude` is put behind the first line of each that has some."""
-    everything = numbered(root, files)
+def tree(root: Path, files: list[str], goal: Path, prelude: str, changed: dict[str, str] | None = None) -> list[Mutant]:
+    """Writes the sources with their mutants to goal; `prelude` is put behind the first line of each that has some.
+    `changed`: as of numbered()."""
+    changed = changed or {}
+    everything = numbered(root, files, changed)
     for file in files:
         mutants = [mutant for mutant in everything if mutant.file == file]
-        changed = apply((root / file).read_text(), mutants)
+        text = apply(changed.get(file) or (root / file).read_text(), mutants)
         if mutants:
-            line, _, rest = changed.partition("\n")
-            changed = f"{line}\n{prelude}\n{rest}"
+            line, _, rest = text.partition("\n")
+            text = f"{line}\n{prelude}\n{rest}"
         target = goal / file
         target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.exists() or target.read_text() != changed:
-            target.write_text(changed)
+        if not target.exists() or target.read_text() != text:
+            target.write_text(text)
     return everything

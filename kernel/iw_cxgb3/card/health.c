@@ -23,8 +23,6 @@
 #include <linux/netdevice.h>
 #include <linux/pci.h>
 
-#include <t3_race_point.h>
-
 #include "card.h"
 
 /*
@@ -74,10 +72,8 @@ static void t3_dev_fatal_work(struct work_struct *work)
 {
 	struct t3_dev *dev = container_of(work, struct t3_dev, fatal_work);
 
-	T3_RACE_POINT(t3_fatal_begins);
 	if (test_bit(T3_DEV_REGISTERED, &dev->flags))
 		t3_dev_dispatch(dev, IB_EVENT_DEVICE_FATAL, 0);
-	T3_RACE_POINT(t3_fatal_reported);
 	t3_conn_ops.fatal(dev);
 }
 
@@ -132,7 +128,6 @@ void t3_dev_fatal(struct t3_dev *dev, const char *what)
 	rcu_read_unlock();
 	if (!first)
 		return;
-	T3_RACE_POINT(t3_fatal_gone);
 	if (reset)
 		dev_err(&dev->pdev->dev, "RDMA is down: %s\n", what);
 	else

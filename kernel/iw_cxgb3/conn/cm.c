@@ -13,8 +13,6 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include <t3_race_point.h>
-
 #include "cm.h"
 #include "wire/rdmap.h"
 
@@ -120,7 +118,6 @@ static int t3_cm_upcall(struct iw_cm_id *cm_id, struct t3_ep *ep, enum iw_cm_eve
 		event.private_data = (void *)ep->peer_pdata;
 		event.private_data_len = ep->peer_pdata_len;
 	}
-	T3_RACE_POINT(t3_upcall);
 	err = cm_id->event_handler(cm_id, &event);
 	if (err != -ENOMEM || type != IW_CM_EVENT_CONNECT_REPLY || !event.private_data_len)
 		return err;
@@ -255,7 +252,6 @@ void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 	spin_unlock_bh(&ep->cm->lock);
 	if (!READ_ONCE(ep->no_upcalls))
 		t3_cm_upcall_end(cm_id, ep, event, status);
-	T3_RACE_POINT(t3_end_reported);
 	cm_id->rem_ref(cm_id);
 }
 
@@ -404,7 +400,6 @@ static int t3_cm_prepare_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struc
 		ret = t3_route_resolve(ep);
 	if (!ret && t3_tcp_is_connected(ep))
 		ret = -EADDRINUSE;
-	T3_RACE_POINT(t3_connect_has_route);
 	if (!ret)
 		ret = t3_cm_build_request(ep);
 	if (!ret)
@@ -438,7 +433,6 @@ static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t
 	ret = t3_ep_publish(ep);
 	if (ret)
 		goto out;
-	T3_RACE_POINT(t3_connect_published);
 	/* t3_cm_addr_removed() may have walked the table before the endpoint was in it. */
 	if (!t3_cm_qp_allows_connect(ep, qp))
 		ret = -EINVAL;
@@ -450,7 +444,6 @@ static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t
 	}
 	cm_id->add_ref(cm_id);
 	t3_ep_request(ep, T3_REQ_CALL, T3_RUN_NOW);
-	T3_RACE_POINT(t3_connect_posted);
 out:
 	dev_put(ndev);
 	return ret;
@@ -467,7 +460,6 @@ static void t3_cm_start_connect(struct t3_ep *ep)
 		return;
 	}
 	t3_ep_fsm_apply(ep, EP_EV_CONNECT, 0);
-	T3_RACE_POINT(t3_connect_fsm_applied);
 	ret = t3_send_act_open_req(ep);
 	if (ret)
 		t3_ep_fsm_apply(ep, EP_EV_ARP_FAILED, ret);
@@ -560,10 +552,8 @@ static void t3_cm_rx_reply(struct t3_ep *ep, const struct mpa_startup *reply)
 		t3_ep_fsm_apply(ep, EP_EV_ABORT, -EINVAL);
 		return;
 	}
-	T3_RACE_POINT(t3_reply_qp_found);
 	ret = t3_cm_enter_rdma(ep, qp);
 	t3_qp_put(qp);
-	T3_RACE_POINT(t3_reply_in_rdma_mode);
 	if (ret) {
 		t3_ep_fsm_apply(ep, EP_EV_ABORT, ret);
 		return;
@@ -677,9 +667,7 @@ static void t3_cm_start_accept(struct t3_ep *ep)
 		return;
 	}
 	t3_ep_fsm_apply(ep, EP_EV_ACCEPT, 0);
-	T3_RACE_POINT(t3_accept_fsm_applied);
 	ret = t3_cm_enter_rdma(ep, qp);
-	T3_RACE_POINT(t3_accept_in_rdma_mode);
 	if (ret)
 		t3_cm_accept_failed(ep, ret);
 	else if (!ep->init_unacked)
@@ -696,10 +684,8 @@ static void t3_cm_deliver_request(struct t3_ep *ep)
 		return;
 	}
 	t3_ep_get(ep);		/* for accept or reject */
-	T3_RACE_POINT(t3_request_deliver);
 	ret = t3_cm_upcall(l->cm_id, ep, IW_CM_EVENT_CONNECT_REQUEST, 0);
 	t3_listener_upcall_end(l);
-	T3_RACE_POINT(t3_request_delivered);
 	t3_listener_remove_child(ep);
 	if (ret) {
 		/* The consumer's backlog is full. */
@@ -1013,7 +999,6 @@ int t3_cm_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	ep->iw_cm_qp = qp;
 	cm_id->add_ref(cm_id);
 	t3_ep_request(ep, T3_REQ_CALL, T3_RUN_NOW);
-	T3_RACE_POINT(t3_accept_posted);
 	t3_ep_put(ep);	/* the consumer's */
 	t3_ep_put(ep);
 	return 0;
@@ -1047,7 +1032,6 @@ int t3_cm_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len)
 		t3_ep_set_pdata(ep, pdata, len);
 		ep->call.event = EP_EV_REJECT;
 		t3_ep_request(ep, T3_REQ_CALL, T3_RUN_NOW);
-		T3_RACE_POINT(t3_reject_posted);
 	} else {
 		ret = -ECONNRESET;
 	}

@@ -6,8 +6,6 @@
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
-#include <t3_race_point.h>
-
 #include "cm.h"
 #include "trace_cm.h"
 
@@ -162,7 +160,6 @@ static void t3_ep_timer_expired(struct work_struct *work)
 {
 	struct t3_ep *ep = container_of(to_delayed_work(work), struct t3_ep, timer);
 
-	T3_RACE_POINT(t3_ep_timer);
 	t3_ep_request(ep, T3_REQ_TIMER, T3_RUN_NOW);
 	t3_ep_put(ep);
 }
@@ -258,7 +255,6 @@ static void t3_ep_release(struct t3_ep *ep)
 	t3_listener_remove_child(ep);
 	t3_ep_log_close(ep);
 
-	T3_RACE_POINT(t3_ep_released);
 	xa_erase_bh(&ep->cm->eps, ep->id);
 	t3_ep_uncount(ep->cm);
 }
@@ -272,7 +268,6 @@ static void t3_ep_release_port(struct t3_ep *ep)
 static void t3_ep_run_actions(struct t3_ep *ep, unsigned int actions, enum ep_event event,
 			      int status)
 {
-	T3_RACE_POINT(t3_ep_fsm_applied);
 	if (actions & EP_ACT_STOP_TIMER)
 		t3_ep_stop_timer(ep);
 	if (actions & EP_ACT_START_TIMER)
@@ -293,7 +288,6 @@ static void t3_ep_run_actions(struct t3_ep *ep, unsigned int actions, enum ep_ev
 		t3_cm_report_peer_close(ep);
 	if (actions & EP_ACT_QP_CLOSED && ep->qp)
 		t3_qp_report(ep->qp, T3_QPEV_CLOSED);
-	T3_RACE_POINT(t3_ep_actions_end);
 	if (actions & EP_ACT_QP_DISCONNECTED && ep->qp) {
 		t3_qp_disconnected(ep->qp);
 		ep->qp = NULL;
@@ -484,7 +478,6 @@ static void t3_ep_run(struct t3_ep *ep, unsigned int max)
 	might_sleep();
 	if (!t3_ep_begin(ep, false))
 		return;
-	T3_RACE_POINT(t3_ep_running);
 	while (t3_ep_take(ep, &requests, &skb)) {
 		if (skb && t3_ep_waits_for_abort_rpl(ep) &&
 		    __test_and_clear_bit(T3_REQ_TIMER, &requests))
@@ -515,8 +508,6 @@ void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req, enum t3_ep_run run)
 {
 	bool idle = t3_ep_post(ep, BIT(req), NULL);
 
-	if (run == T3_RUN_NOW)
-		T3_RACE_POINT(t3_ep_request_posted);
 	if (!idle)
 		return;
 	if (run == T3_RUN_NOW)
@@ -663,7 +654,6 @@ int t3_ep_publish(struct t3_ep *ep)
 	if (ret)
 		return ret;
 	t3_ep_get(ep);
-	T3_RACE_POINT(t3_ep_publishing);
 	ret = xa_alloc_cyclic_bh(&cm->eps, &ep->id, ep, xa_limit_31b, &cm->next_ep_id, gfp_any());
 	if (ret < 0) {
 		t3_ep_put(ep);

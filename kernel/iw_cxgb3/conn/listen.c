@@ -10,8 +10,6 @@
  */
 #include <linux/slab.h>
 
-#include <t3_race_point.h>
-
 #include "cm.h"
 
 static void t3_listener_free(struct kref *ref)
@@ -113,13 +111,11 @@ static int t3_listener_new_child(struct t3_listener *l, struct sk_buff *skb)
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
 	ep->net = l->net;
-	T3_RACE_POINT(t3_syn_endpoint_made);
 	if (!t3_listener_add_child(l, ep))
 		goto err_free;
 	ret = t3_ep_publish(ep);
 	if (ret)
 		goto err_remove;
-	T3_RACE_POINT(t3_syn_endpoint_published);
 	t3_ep_receive(ep, skb, T3_RUN_NOW, NULL);
 	t3_ep_put(ep);
 	return 0;
@@ -275,7 +271,6 @@ static void t3_listener_shut_down(struct t3_listener *l)
 
 	t3_listener_return_stid(l);
 	t3_quota_put(&l->dev->quotas, l->quota);
-	T3_RACE_POINT(t3_unlisten_closed);
 	/* Children without a delivered connect request have no consumer any more. */
 	t3_ep_request_if(l->dev, T3_REQ_UNLISTEN, t3_listener_match_child, l);
 	wait_event(l->wait, t3_listener_idle(l));
@@ -338,7 +333,6 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	ret = t3_listener_insert(l->cm, l);
 	if (ret)
 		goto err_quota;
-	T3_RACE_POINT(t3_listen_listed);
 	ret = t3_tcp_port_listen(dev, cm_id, &local, &l->places);
 	if (!ret)
 		ret = t3_listener_take_stid(l);
@@ -351,7 +345,6 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	spin_lock_bh(&l->lock);
 	l->listening = true;
 	spin_unlock_bh(&l->lock);
-	T3_RACE_POINT(t3_listen_ready);
 	ret = t3_send_pass_open_req(l);
 	if (!ret)
 		ret = t3_listener_wait_reply(l, "no reply to PASS_OPEN_REQ");
@@ -387,7 +380,6 @@ int t3_cm_destroy_listen(struct iw_cm_id *cm_id)
 
 	t3_listener_stop_upcalls(l);
 	l->replied = false;
-	T3_RACE_POINT(t3_unlisten_begins);
 	if (!t3_send_close_listsrv_req(l))
 		t3_listener_wait_reply(l, "no reply to CLOSE_LISTSRV_REQ");
 	t3_listener_shut_down(l);

@@ -5,8 +5,6 @@
  */
 #include <linux/random.h>
 
-#include <t3_race_point.h>
-
 #include "device.h"
 #include "trace.h"
 
@@ -92,7 +90,6 @@ static void t3_cqe_async_event(struct t3_dev *dev, const struct t3_async_event *
 	struct t3_qp *qp = t3_qp_find(dev, t3_cqe_qpid(&ae->cqe));
 
 	trace_t3_async_event(ae);
-	T3_RACE_POINT(t3_async_found);
 	if (!cq || !qp)
 		t3_count(dev, T3_CNT_AE_NO_OBJECT);
 	if (qp) {

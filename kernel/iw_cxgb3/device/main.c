@@ -49,8 +49,6 @@
 #include <linux/suspend.h>
 #include <rdma/ib_user_verbs.h>
 
-#include <t3_race_point.h>
-
 #include "uapi/t3_abi.h"
 #include "device.h"
 
@@ -183,7 +181,6 @@ static void t3_register_work(struct work_struct *work)
 	err = t3_register_ibdev(dev);
 	if (err)
 		goto err;
-	T3_RACE_POINT(t3_register_done);
 	t3_ports_init(dev);
 	set_bit(T3_DEV_REGISTERED, &dev->flags);
 	return;
@@ -216,7 +213,6 @@ static void t3_dev_shutdown(struct t3_dev *dev)
 {
 	if (test_bit(T3_DEV_SHUT_DOWN, &dev->flags))
 		return;
-	T3_RACE_POINT(t3_shutdown_begins);
 	/* The unbind does not wait for a peer's reply to a close: abort. */
 	if (test_bit(T3_DEV_UNBINDING, &dev->flags) && !t3_dev_gone(dev)) {
 		t3_cm_shut_down(dev);
@@ -227,7 +223,6 @@ static void t3_dev_shutdown(struct t3_dev *dev)
 		flush_work(&dev->fatal_work);	/* dispatches an event of the device */
 		ib_unregister_device(&dev->ibdev);
 	}
-	T3_RACE_POINT(t3_shutdown_unregistered);
 	if (!t3_dev_gone(dev))
 		t3_cm_shut_down(dev);
 	cancel_delayed_work_sync(&dev->db_work);
@@ -249,7 +244,6 @@ static void t3_unregister_work(struct work_struct *work)
 	struct t3_dev *dev = container_of(work, struct t3_dev, unregister_work);
 
 	t3_dev_shutdown(dev);
-	T3_RACE_POINT(t3_unregister_shut_down);
 	/* Adapter events may have queued these since an earlier shutdown. */
 	cancel_delayed_work_sync(&dev->db_work);
 	flush_work(&dev->fatal_work);
@@ -458,7 +452,6 @@ static void t3_client_add(struct t3cdev *tdev)
 	err = t3_cm_open(dev);
 	if (err)
 		goto err_rsc;
-	T3_RACE_POINT(t3_add_made);
 	WRITE_ONCE(tdev->ulp, dev);
 	mutex_lock(&devices_mutex);
 	list_add_tail(&dev->node, &devices);
@@ -489,15 +482,11 @@ static void t3_client_remove(struct t3cdev *tdev)
 
 	if (!dev)
 		return;
-	T3_RACE_POINT(t3_remove_begins);
 	t3_dev_set_gone(dev, !test_bit(T3_DEV_SHUT_DOWN, &dev->flags));
-	T3_RACE_POINT(t3_remove_gone);
 	WRITE_ONCE(tdev->ulp, NULL);
 	/* Wait for handlers in softirq, and for users between enter and leave. */
 	synchronize_net();
-	T3_RACE_POINT(t3_remove_synchronized);
 	t3_cm_stop(dev);
-	T3_RACE_POINT(t3_remove_stopped);
 
 	mutex_lock(&devices_mutex);
 	t3_dev_unlist(dev);

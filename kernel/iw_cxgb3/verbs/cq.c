@@ -11,8 +11,6 @@
 #include <linux/slab.h>
 #include <rdma/restrack.h>
 
-#include <t3_race_point.h>
-
 #include "uapi/t3_abi.h"
 #include "t3_compat_verbs.h"
 #include "verbs.h"
@@ -547,10 +545,8 @@ static int t3_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		rptr = cq->rptr;
 		waiting = !list_empty(&cq->ready);
 		spin_unlock_irqrestore(&cq->lock, irq_flags);
-		T3_RACE_POINT(t3_cq_ready_read);
 	}
 	first_seen = t3_cq_entry_valid(cq, rptr);
-	T3_RACE_POINT(t3_cq_arming);
 	index = t3_dev_context_ctl(dev, RDMA_CQ_OP, &op, user);
 	if (index < 0) {
 		if (user)
@@ -686,7 +682,6 @@ static int t3_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	err = xa_reserve_irq(&dev->cqs, cq->id, GFP_KERNEL);
 	if (err)
 		goto err_hw;
-	T3_RACE_POINT(t3_create_cq_made);
 	ibcq->cqe = attr->cqe;
 	if (uc) {
 		err = t3_cq_user_respond(cq, uc, udata);
@@ -695,7 +690,6 @@ static int t3_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	}
 	/* Nothing can fail any more: fill the reserved slot, so that lookups find the CQ. */
 	WARN_ON_ONCE(xa_err(xa_store_irq(&dev->cqs, cq->id, cq, 0)));
-	T3_RACE_POINT(t3_create_cq_published);
 	return 0;
 
 err_reserved:
@@ -719,12 +713,10 @@ static int t3_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct t3_cq *cq = to_t3_cq(ibcq);
 
 	xa_erase_irq(&dev->cqs, cq->id);
-	T3_RACE_POINT(t3_destroy_cq_erased);
 	t3_cq_put(cq);
 	wait_for_completion(&cq->released);
 	cancel_work_sync(&cq->comp_work);
 
-	T3_RACE_POINT(t3_destroy_cq_released);
 	t3_cq_hw_clear(dev, cq);
 	if (cq->map)
 		rdma_user_mmap_entry_remove(&cq->map->rdma);

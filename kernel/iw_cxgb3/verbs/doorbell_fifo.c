@@ -18,8 +18,6 @@
  */
 #include <linux/delay.h>
 
-#include <t3_race_point.h>
-
 #include "uapi/t3_abi.h"
 #include "verbs.h"
 
@@ -59,7 +57,6 @@ void t3_doorbells_off(struct t3_dev *dev)
 	set_bit(T3_DEV_DB_OFF, &dev->flags);
 	mutex_lock(&dev->db_mutex);
 	set_bit(T3_DEV_DB_OFF, &dev->flags);
-	T3_RACE_POINT(t3_doorbells_off);
 	for (; (qp = t3_qp_next(dev, &id, ULONG_MAX)); id++) {
 		t3_qp_doorbell_off(qp);
 		t3_qp_put(qp);
@@ -102,7 +99,6 @@ static void t3_doorbells_on(struct t3_dev *dev)
 
 	mutex_lock(&dev->db_mutex);
 	clear_bit(T3_DEV_DB_OFF, &dev->flags);
-	T3_RACE_POINT(t3_doorbells_on);
 	/* From here on each post rings its own doorbell, see t3_ring_doorbell(). */
 	smp_mb__after_atomic();
 	first = dev->db_next;

@@ -15,8 +15,6 @@
 #include <rdma/iter.h>
 #include <rdma/restrack.h>
 
-#include <t3_race_point.h>
-
 #include "uapi/t3_abi.h"
 #include "t3_compat_verbs.h"
 #include "verbs.h"
@@ -123,7 +121,6 @@ static void t3_mr_unlist(struct t3_dev *dev, struct t3_mr *mr)
 	if (t3_pd_is_used(mr->pd) && mr->sink != DMA_MAPPING_ERROR) {
 		t3_ctrl_fill(dev, mr->range->addr, mr->sink,
 			     ALIGN(mr->tpt.pbl_entries * 8, T3_MEM_UNIT));
-		T3_RACE_POINT(t3_mr_filled);
 		t3_tpt_clear(dev, 0);
 	}
 	t3_pbl_put(dev, mr->pd, mr->range);
@@ -181,11 +178,9 @@ static int t3_mr_publish(struct t3_dev *dev, struct t3_mr *mr)
 	err = xa_insert_irq(&dev->mrs, index, mr, GFP_KERNEL);
 	if (err)
 		goto err_stag;
-	T3_RACE_POINT(t3_mr_inserted);
 	err = t3_tpt_write(dev, &mr->tpt);
 	if (err)
 		goto err_mrs;
-	T3_RACE_POINT(t3_mr_written);
 	mr->ibmr.lkey = mr->tpt.stag;
 	mr->ibmr.rkey = mr->tpt.stag;
 	trace_t3_mr(dev, &mr->tpt, true);
@@ -205,9 +200,7 @@ static int t3_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 
 	trace_t3_mr(dev, &mr->tpt, false);
 	xa_erase_irq(&dev->mrs, mr->tpt.stag >> T3_STAG_INDEX_SHIFT);
-	T3_RACE_POINT(t3_dereg_mr_erased);
 	t3_tpt_clear(dev, mr->tpt.stag);
-	T3_RACE_POINT(t3_dereg_mr_cleared);
 	t3_mr_unlist(dev, mr);
 	if (mr->umem)
 		t3_umem_put(mr->umem);

@@ -17,7 +17,6 @@
 #include <rdma/restrack.h>
 
 #include <t3_cred.h>
-#include <t3_race_point.h>
 
 #include "uapi/t3_abi.h"
 #include "t3_compat_verbs.h"
@@ -115,7 +114,6 @@ static struct ib_qp *t3_iw_get_qp(struct ib_device *ibdev, int qpn)
 	if (qp)
 		t3_qp_set_found(dev, qp);
 	xa_unlock_irqrestore(&dev->qps, flags);
-	T3_RACE_POINT(t3_get_qp_found);
 	return qp ? &qp->ibqp : NULL;
 }
 
@@ -420,7 +418,6 @@ static int t3_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 	err = t3_qp_reserve(qp);
 	if (err)
 		goto err_arrays;
-	T3_RACE_POINT(t3_create_qp_made);
 	if (uc) {
 		err = t3_qp_user_respond(qp, uc, udata);
 		if (err)
@@ -433,7 +430,6 @@ static int t3_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct
 	init->cap.max_recv_wr = sizes.rq - 1;
 	init->cap.max_inline_data = T3_MAX_INLINE;
 	t3_qp_publish(qp);
-	T3_RACE_POINT(t3_create_qp_published);
 	/* From now on t3_qp_next() finds the QP, and its status word is updated. */
 	if (uc)
 		t3_doorbell_init(qp);
@@ -461,11 +457,9 @@ static int t3_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct t3_wq *wq = context_unsafe(&qp->wq);	/* used after the last reference was put */
 
 	t3_qp_report(qp, T3_QPEV_DESTROY);
-	T3_RACE_POINT(t3_destroy_qp_stepped);
 	xa_lock_irq(&dev->qps);
 	WRITE_ONCE(qp->dying, true);
 	xa_unlock_irq(&dev->qps);
-	T3_RACE_POINT(t3_destroy_qp_dying);
 	if (qp->found_by_cm)
 		cond_synchronize_rcu_expedited(qp->found_at);	/* see t3_iw_get_qp() */
 	t3_qp_put(qp);
@@ -478,7 +472,6 @@ static int t3_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	cancel_work_sync(&qp->bad_entry_work);
 	xa_erase_irq(&dev->qps, qp->id);
 
-	T3_RACE_POINT(t3_destroy_qp_released);
 	if (qp->user)
 		t3_qp_put_creator(qp);
 	t3_qp_leave_cqs(qp);

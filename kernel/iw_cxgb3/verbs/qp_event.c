@@ -3,8 +3,6 @@
  * Events of a queue pair: errors that the card or the peer reports, and entries of a CQ that
  * contradict the requests of a kernel QP.
  */
-#include <t3_race_point.h>
-
 #include "verbs.h"
 
 /* For events of a QP only: uverbs counts every event of this handler to the QP. */
@@ -57,7 +55,6 @@ void t3_qp_async_error(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_cl
 					     t3_status_name(t3_cqe_status(cqe)),
 		  t3_cqe_opcode(cqe), t3_cqe_is_sq(cqe) ? "send" : "receive");
 	t3_count(dev, class == T3_AE_TERM_RCVD ? T3_CNT_TERM_RCVD : T3_CNT_AE_ERROR);
-	T3_RACE_POINT(t3_qp_error_noted);
 	/* Refused if the connection has closed since: then the consumer has no error either. */
 	if (!t3_qp_report(qp, class == T3_AE_TERM_RCVD ? T3_QPEV_TERM_RCVD : T3_QPEV_PROTO_ERROR))
 		t3_qp_dispatch(qp, t3_ae_event_type(class));

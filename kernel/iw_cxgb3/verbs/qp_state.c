@@ -4,8 +4,6 @@
  */
 #include <linux/skbuff.h>
 
-#include <t3_race_point.h>
-
 #include "uapi/t3_abi.h"
 #include "verbs.h"
 #include "trace.h"
@@ -58,7 +56,6 @@ struct t3_qp *t3_qp_next(struct t3_dev *dev, unsigned long *id, unsigned long la
 		qp = xa_find(&dev->qps, id, last, XA_PRESENT);
 	} while (qp && !t3_qp_tryget(dev, qp) && ++*id);
 	xa_unlock_irqrestore(&dev->qps, flags);
-	T3_RACE_POINT(t3_each_qp_found);
 	return qp;
 }
 
@@ -102,7 +99,6 @@ static void t3_qp_flush(struct t3_qp *qp)
 	} else {
 		t3_cq_flush_qp(qp);
 	}
-	T3_RACE_POINT(t3_qp_flushed);
 	t3_qp_notify_cqs(qp);
 }
 
@@ -249,7 +245,6 @@ int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
 	}
 	spin_unlock_irqrestore(&qp->lock, flags);
 
-	T3_RACE_POINT(t3_qp_stepped);
 	/* A connected QP is flushed by t3_qp_disconnected(). */
 	if (to->actions & T3_QPA_FLUSH)
 		t3_qp_flush(qp);

@@ -2,8 +2,6 @@
 /* What the state table asks for, and the end of an id. */
 #include <rdma/ib_cm.h>
 
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 
 /* The actions of a transition but the reports. */
@@ -61,16 +59,13 @@ void cm_id_destroy(struct cm_id *id)
 	cm_run_actions(id, deferred);
 	if (cm_fsm_run(id, CM_EV_DESTROY, 0))
 		return;
-	T3_RACE_POINT(cm_destroy_applied);
 	cm_requests_wait(id);
 	cm_leave_all(id);
 	if (cm_dev_of(id) && cm_transport(id)->release)
 		cm_transport(id)->release(id);
 	cm_addr_cancel(id);
 	cm_port_release(id);
-	T3_RACE_POINT(cm_destroy_port_put);
 	cm_res_del(&id->base);
 	cm_dev_unlink(id);
-	T3_RACE_POINT(cm_destroy_unlinked);
 	cm_id_put(id);
 }

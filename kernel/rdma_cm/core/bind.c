@@ -9,8 +9,6 @@
 #include <net/ipv6.h>
 #include <net/net_namespace.h>
 
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 
 /* --- bind ---------------------------------------------------------------- */
@@ -98,7 +96,6 @@ int cm_bind(struct cm_id *id, const struct sockaddr *addr, const struct sockaddr
 	}
 	if (cm_dev_of(id))
 		cm_res_add(&id->base);
-	T3_RACE_POINT(cm_bind_has_port);
 	return cm_fsm_apply(id, CM_EV_BIND_DONE, 0, NULL);
 }
 
@@ -169,7 +166,6 @@ failed:
 void cm_addr_cancel(struct cm_id *id)
 {
 	lockdep_assert_held(&id->handler_mutex);
-	T3_RACE_POINT(cm_addr_cancel_begins);
 	if (id->addr_used && READ_ONCE(id->addr_task) != current)
 		rdma_addr_cancel(&id->base.id.route.addr.dev_addr);
 }

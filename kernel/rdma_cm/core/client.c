@@ -5,8 +5,6 @@
 #include <linux/slab.h>
 #include <net/addrconf.h>
 
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 
 /* --- link addresses, IP addresses, namespaces -------------------------------- */
@@ -38,7 +36,6 @@ static int cm_netdev_event(struct notifier_block *self, unsigned long event, voi
 	default:
 		return NOTIFY_DONE;
 	}
-	T3_RACE_POINT(cm_netdev_changed);
 	mutex_lock(&cm_devices_mutex);
 	while ((dev = cm_dev_behind(dev))) {
 		/* Any process can change addresses in a namespace of its own. */
@@ -102,7 +99,6 @@ static int cm_add_one(struct ib_device *device)
 	context_unsafe(INIT_LIST_HEAD(&dev->ids));
 	context_unsafe(INIT_LIST_HEAD(&dev->listeners));
 	ib_set_client_data(device, &cm_client, dev);
-	T3_RACE_POINT(cm_add_made);
 
 	cm_dev_list(dev);
 	cm_listen_on_added(dev);
@@ -119,7 +115,6 @@ static void cm_remove_one(struct ib_device *device, void *data)
 	struct cm_listener *l;
 	struct cm_id *id;
 
-	T3_RACE_POINT(cm_remove_begins);
 	if (dev->transport->cancel_waits)
 		dev->transport->cancel_waits(dev);
 	cm_dev_unlist(dev);
@@ -132,18 +127,15 @@ static void cm_remove_one(struct ib_device *device, void *data)
 		cm_id_get(id);
 		cm_dev_list_del(dev, &l->dev_item);
 		spin_unlock(&dev->lock);
-		T3_RACE_POINT(cm_remove_listener);
 		cm_unlisten(id, dev);
 		cm_id_put(id);
 		spin_lock(&dev->lock);
 	}
 	spin_unlock(&dev->lock);
-	T3_RACE_POINT(cm_remove_unlinked);
 	cm_dev_put(dev);
 	wait_for_completion(&dev->gone);
 	/* A lookup that has found the device takes no reference any more, but still reads it. */
 	synchronize_rcu();
-	T3_RACE_POINT(cm_remove_waited);
 	kfree(dev);
 }
 

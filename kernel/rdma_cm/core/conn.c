@@ -8,8 +8,6 @@
 #include <linux/cred.h>
 #include <net/net_namespace.h>
 
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 
 #define DEFAULT_BACKLOG	256
@@ -46,7 +44,6 @@ int t3_rdma_listen(struct rdma_cm_id *id, int backlog)
 	cm->backlog = backlog;
 	if (!cm->listen_cred)
 		cm->listen_cred = get_current_cred();
-	T3_RACE_POINT(cm_listen_applied);
 	ret = cm_port_reserve(cm, false);
 	if (!ret)
 		ret = cm_port_end_reuse(cm);
@@ -85,7 +82,6 @@ int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	ret = transport->get_qp(cm, param->qp_num);
 	if (!ret)
 		ret = transport->connect(cm, param);
-	T3_RACE_POINT(cm_connect_called);
 	if (ret)
 		cm_fsm_run(cm, CM_EV_CONNECT_FAILED, ret);
 put:
@@ -144,7 +140,6 @@ int t3_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	}
 	cm_id_get(cm);
 	ret = transport->accept(cm, param);
-	T3_RACE_POINT(cm_accept_called);
 	if (ret)
 		cm_fsm_run(cm, CM_EV_ACCEPT_FAILED, ret);
 	cm_id_put(cm);

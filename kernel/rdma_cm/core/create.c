@@ -3,8 +3,6 @@
 #include <linux/memcontrol.h>
 #include <linux/sched.h>
 
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 
 /**
@@ -67,7 +65,6 @@ void t3_rdma_destroy_id(struct rdma_cm_id *id)
 	if (WARN_ON(cm_in_handler(cm)))
 		return;
 	cm_id_get(cm);
-	T3_RACE_POINT(cm_destroy_begins);
 	mutex_lock(&cm->handler_mutex);
 	cm_id_destroy(cm);
 	mutex_unlock(&cm->handler_mutex);

@@ -14,8 +14,6 @@
 #include <linux/netdevice.h>
 #include <linux/rculist.h>
 
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 
 /* Devices, and ids that listen (listen.c). */
@@ -201,12 +199,10 @@ int cm_dev_attach(struct cm_id *id)
 	ndev = dev_get_by_index(dev_addr->net, dev_addr->bound_dev_if);
 	if (!ndev)
 		return -ENODEV;
-	T3_RACE_POINT(cm_attach_ndev_found);
 	dev = cm_dev_find(id, ndev, &port);
 	/* A VLAN without an RDMA device uses the one of its parent interface. */
 	if (!dev && is_vlan_dev(ndev))
 		dev = cm_dev_find(id, vlan_dev_real_dev(ndev), &port);
-	T3_RACE_POINT(cm_attach_dev_found);
 	if (dev) {
 		/* First, as CM_EV_REMOVE is about the id's device. */
 		cm_dev_set(id, dev);
@@ -218,7 +214,6 @@ int cm_dev_attach(struct cm_id *id)
 			dev = NULL;
 		}
 	}
-	T3_RACE_POINT(cm_attached);
 	if (dev && dev->transport->attach)
 		ret = dev->transport->attach(id, ndev);
 	dev_put(ndev);

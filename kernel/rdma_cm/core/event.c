@@ -3,8 +3,6 @@
  * Events: who handles them, the worker, and the call of the consumer's handler. queue.c has the
  * queue.
  */
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 #include "trace.h"
 
@@ -100,7 +98,6 @@ static int cm_report(struct cm_id *id, u16 actions, const struct cm_deferred *of
 	if (of->group)
 		cm_report_group(of->group, &report);
 	WRITE_ONCE(id->handler_task, current);
-	T3_RACE_POINT(cm_handler_called);
 	ret = id->base.id.event_handler(&id->base.id, &report);
 	WRITE_ONCE(id->handler_task, NULL);
 	trace_cm_report(id->number, report.event, report.status, ret);
@@ -255,7 +252,6 @@ static int cm_request_complete(struct cm_id *id)
 		ret = rdma_translate_ip(cm_src(id), dev_addr);
 	if (!ret)
 		ret = cm_dev_link(id);
-	T3_RACE_POINT(cm_request_attached);
 	return ret;
 }
 
@@ -279,7 +275,6 @@ static void cm_request_end(struct cm_id *id, int error)
 {
 	struct cm_id *listener = id->listener;
 
-	T3_RACE_POINT(cm_request_handled);
 	if (error)
 		cm_id_destroy(id);
 	id->listener = NULL;
@@ -293,7 +288,6 @@ static void cm_request_deliver(struct cm_id *listener, struct cm_id *id)
 	int ret;
 
 	lockdep_assert_held(&listener->handler_mutex);
-	T3_RACE_POINT(cm_request_taken);
 	cm_id_get(id);
 	mutex_lock_nested(&id->handler_mutex, SINGLE_DEPTH_NESTING);
 	ret = cm_request_complete(id);
@@ -343,7 +337,6 @@ static void cm_request_deliver_own(struct cm_id *id, int error, bool may_sleep)
 	bool final = false;
 
 	lockdep_assert_held(&id->handler_mutex);
-	T3_RACE_POINT(cm_request_begins);
 	if (!error)
 		error = cm_request_handle(id, may_sleep, &final);
 	id->deferred = (struct cm_deferred) {};
@@ -455,11 +448,9 @@ static void cm_id_work(struct work_struct *work)
 {
 	struct cm_id *id = container_of(work, struct cm_id, work);
 
-	T3_RACE_POINT(cm_work_begins);
 	mutex_lock(&id->handler_mutex);
 	cm_run_events(id, true);
 	mutex_unlock(&id->handler_mutex);
-	T3_RACE_POINT(cm_work_ends);
 	cm_id_put(id);
 }
 
@@ -481,7 +472,6 @@ static void cm_dispatch_inline(struct cm_id *id, enum cm_dispatch dispatch)
 		cm_queue_work(id);
 		return;
 	}
-	T3_RACE_POINT(cm_dispatch_inline);
 	done = cm_run_events(id, dispatch == CM_DISPATCH_MAY_SLEEP);
 	mutex_unlock(&id->handler_mutex);
 	if (done)

@@ -5,8 +5,6 @@
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 
 static atomic_t cm_last_number;
@@ -30,7 +28,6 @@ static void cm_id_free(struct kref *ref)
 	struct mem_cgroup *memcg = id->memcg;
 	unsigned long flags;
 
-	T3_RACE_POINT(cm_id_free);
 	spin_lock_irqsave(&cm_ids_lock, flags);
 	list_del(&id->all_item);
 	spin_unlock_irqrestore(&cm_ids_lock, flags);

@@ -7,8 +7,6 @@
  */
 #include <linux/slab.h>
 
-#include <t3_race_point.h>
-
 #include "compat.h"
 #include "rdma_cm.h"
 
@@ -137,7 +135,6 @@ static bool cm_listen_yield(struct cm_id *id, unsigned int change)
 	lockdep_assert_held(&id->listen_mutex);
 	mutex_unlock(&id->listen_mutex);
 	cond_resched();
-	T3_RACE_POINT(cm_listen_yields);
 	mutex_lock(&id->listen_mutex);
 	return id->listen_change == change;
 }
@@ -307,7 +304,6 @@ static int cm_listen_on_devices(struct cm_id *id,
 	while ((dev = cm_next_device(at))) {
 		at = dev->seq;
 		mutex_unlock(&cm_devices_mutex);
-		T3_RACE_POINT(cm_listen_next_device);
 		is_for = cm_dev_is_for(dev, id);
 		ret = is_for ? listen(id, dev) : 0;
 		mutex_lock(&cm_devices_mutex);
@@ -335,7 +331,6 @@ void cm_listen_on_added(struct cm_dev *dev)
 	int ret;
 
 	while ((id = cm_next_listening(id, &at))) {
-		T3_RACE_POINT(cm_add_next_listener);
 		ret = cm_dev_is_for(dev, id) ? cm_listen_unless_busy(id, dev) : 0;
 		if (!ret || cm_state(id) != CM_ST_LISTENING)
 			continue;

@@ -6,8 +6,6 @@
 #include <linux/cred.h>
 #include <linux/slab.h>
 
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 
 static void cm_listener_free(struct kref *ref)
@@ -113,7 +111,6 @@ int cm_listen_at(struct cm_id *id, struct cm_dev *dev, const struct sockaddr_in6
 	}
 	cm_id_get(id);
 	ret = cm_listener_call(l, dev->transport->listen);
-	T3_RACE_POINT(cm_listener_listens);
 	if (ret) {
 		cm_dev_unlink_listener(l);
 		cm_listener_put(l);
@@ -127,9 +124,7 @@ int cm_listen_at(struct cm_id *id, struct cm_dev *dev, const struct sockaddr_in6
 void cm_unlisten_at(struct cm_listener *l)
 {
 	lockdep_assert_held(&l->id->listen_mutex);
-	T3_RACE_POINT(cm_unlisten_provider);
 	l->dev->transport->unlisten(l);
-	T3_RACE_POINT(cm_unlistened);
 	list_del(&l->id_item);
 	cm_listener_res_del(l);
 	cm_dev_unlink_listener(l);

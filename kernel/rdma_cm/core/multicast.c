@@ -7,8 +7,6 @@
  */
 #include <linux/slab.h>
 
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 
 /* The first group with an address, and with a context unless that is NULL; or NULL. */
@@ -29,7 +27,6 @@ static void cm_group_leave(struct cm_id *id, struct cm_group *group)
 {
 	lockdep_assert_held(&id->handler_mutex);
 	cm_group_event_cancel(id, group);
-	T3_RACE_POINT(cm_group_cancelled);
 	list_del(&group->item);
 	cm_transport(id)->leave(id, group);
 	kfree(group);
@@ -103,7 +100,6 @@ int t3_rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, u8 join
 	group->context = context;
 	cm_handler_lock(cm);
 	ret = cm_join(cm, group);
-	T3_RACE_POINT(cm_joined);
 	cm_handler_unlock(cm);
 	if (ret)
 		kfree(group);

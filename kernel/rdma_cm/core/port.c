@@ -32,7 +32,6 @@
 #include <net/net_namespace.h>
 #include <net/sock.h>
 
-#include <t3_race_point.h>
 #include <t3_tcp_port.h>
 
 #include "compat.h"
@@ -335,7 +334,6 @@ void cm_port_release(struct cm_id *id)
 
 	hlist_del_init(&id->bind.item);
 	cm_port_unlock(bucket);
-	T3_RACE_POINT(cm_port_released);
 	if (sock)
 		sock_release(sock);
 }

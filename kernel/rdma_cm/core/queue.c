@@ -2,8 +2,6 @@
 /*
  * The queue of an id's events, and the workqueue of the workers. event.c handles the events.
  */
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 
 static struct workqueue_struct *cm_wq;
@@ -76,7 +74,6 @@ int cm_event_add(struct cm_id *queue_of, struct cm_pending *pending, enum cm_eve
 	list_add_tail(&pending->item, &queue_of->queue);
 	cm_id_get(queue_of);
 	spin_unlock_irqrestore(&queue_of->lock, flags);
-	T3_RACE_POINT(cm_event_posted);
 	return 0;
 }
 

@@ -3,8 +3,6 @@
 #include <net/neighbour.h>
 #include <net/route.h>
 
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 
 /* --- routes that the kernel has ------------------------------------------ */
@@ -97,7 +95,6 @@ static void cm_addr_handler(int status, struct sockaddr *src, struct rdma_dev_ad
 	cm_id_get(id);
 	cm_addr_copy((struct sockaddr *)&id->peer.local, src);
 	WRITE_ONCE(id->addr_task, current);
-	T3_RACE_POINT(cm_lookup_done);
 	cm_event_post(id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, status, CM_DISPATCH_MAY_SLEEP);
 	WRITE_ONCE(id->addr_task, NULL);
 	cm_id_put(id);
@@ -131,14 +128,12 @@ static int cm_addr_lookup(struct cm_id *id, const struct sockaddr *dst, unsigned
 	/* The callback of the last lookup may still run. */
 	if (id->addr_used)
 		rdma_addr_cancel(dev_addr);
-	T3_RACE_POINT(cm_lookup_begins);
 	cm_addr_copy(src, cm_src(id));
 	id->bound_if = dev_addr->bound_dev_if;
 	if (cm_route_lookup(src, cm_dst(id), dev_addr))
 		return cm_event_post(id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, 0, CM_DISPATCH_MAY_SLEEP);
 	dev_addr->bound_dev_if = id->bound_if;
 	id->addr_used = true;
-	T3_RACE_POINT(cm_lookup_pending);
 	ret = rdma_resolve_ip(cm_src(id), cm_dst(id), dev_addr, timeout_ms, cm_addr_handler, false,
 			      id);
 	if (ret)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The state of an id, and the one function that changes it. */
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 #include "trace.h"
 
@@ -44,7 +42,6 @@ int cm_fsm_apply(struct cm_id *id, enum cm_event event, int status,
 		return -EINVAL;
 	}
 	trace_cm_fsm_apply(id->number, from, event, to->next, to->actions, status);
-	T3_RACE_POINT(cm_fsm_applied);
 	if (transition)
 		*transition = to;
 	return 0;

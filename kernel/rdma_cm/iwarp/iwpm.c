@@ -17,8 +17,6 @@
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 
-#include <t3_race_point.h>
-
 #include "iwpm.h"
 
 #define CM_IWPM_PEERS		16
@@ -359,7 +357,6 @@ static int cm_iwpm_notify_next(void)
 		list_del(&mapping->item);
 	spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 
-	T3_RACE_POINT(cm_iwpm_notify);
 	if (wanted) {
 		ret = cm_iwpm_send_mapinfo(&daemon, &info);
 		cm_iwpm_save_mapinfo(&info);
@@ -544,19 +541,16 @@ static int cm_iwpm_ask(struct cm_iwpm_request *req)
 	ret = cm_iwpm_begin(req);
 	if (ret)
 		return ret;
-	T3_RACE_POINT(cm_iwpm_begun);
 	/* While the daemon does not read, the request may end here, too. */
 	do {
 		sent = cm_iwpm_send_request(req);
 		req->sent = !sent;
-		T3_RACE_POINT(cm_iwpm_asked);
 		now = sent ? CM_IWPM_RETRY : time;
 		left = -1;
 		if (!sent || sent == -EAGAIN)
 			left = wait_for_completion_killable_timeout(&req->done, now);
 		time -= now;
 	} while (!left && time > 0);
-	T3_RACE_POINT(cm_iwpm_answered);
 	ret = cm_iwpm_end(req, left);
 	if (sent == -ECONNREFUSED && req->daemon.portid)
 		cm_iwpm_lose(req->daemon.portid);
@@ -708,7 +702,6 @@ static void cm_iwpm_map_work(struct work_struct *work)
 	mapping = cm_mapping_new(l->id, l->dev->device, (struct sockaddr *)&l->iw->iw.local_addr,
 				 NULL);
 	if (mapping && !cm_iwpm_map(mapping, RDMA_NL_IWPM_ADD_MAPPING, l->dev, l)) {
-		T3_RACE_POINT(cm_iwpm_listener_mapped);
 		mutex_lock(&l->id->listen_mutex);
 		ret = cm_listener_set_mapping(l, mapping);
 		mutex_unlock(&l->id->listen_mutex);
@@ -740,7 +733,6 @@ void cm_iwpm_unmap_listener(struct cm_listener *l)
 	cm_iwpm_cancel_listener(l);
 	if (!mapping)
 		return;
-	T3_RACE_POINT(cm_iwpm_unmap_listener);
 	if (cm_mapping_changes_port(mapping))
 		l->dev->device->ops.iw_destroy_listen(&l->iw->mapped);
 	l->iw->mapping = NULL;
@@ -766,7 +758,6 @@ void cm_iwpm_map_connection(struct cm_id *id)
 	id->mapping = mapping;
 	cm_addr_copy((struct sockaddr *)&id->iw->m_local_addr, &mapping->addrs.mapped_local.sa);
 	cm_addr_copy((struct sockaddr *)&id->iw->m_remote_addr, &mapping->addrs.mapped_remote.sa);
-	T3_RACE_POINT(cm_iwpm_connection_mapped);
 }
 
 /* --- events of the provider -------------------------------------------------- */

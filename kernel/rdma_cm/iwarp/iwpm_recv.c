@@ -18,8 +18,6 @@
 #include <net/net_namespace.h>
 #include <net/netlink.h>
 
-#include <t3_race_point.h>
-
 #include "iwpm.h"
 
 #define POLICY_ADDR	NLA_POLICY_EXACT_LEN(sizeof(struct sockaddr_storage))
@@ -243,7 +241,6 @@ static void cm_iwpm_set_own(bool own)
 	if (changes && own)
 		rdma_nl_register(RDMA_NL_IWCM, cm_iwpm_callbacks);
 	cm_iwpm_mark_own(own);
-	T3_RACE_POINT(cm_iwpm_own_changed);
 	/* Waits for messages that are being handled. */
 	if (changes && !own)
 		rdma_nl_unregister(RDMA_NL_IWCM);

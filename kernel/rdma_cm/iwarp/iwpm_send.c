@@ -4,8 +4,6 @@
 #include <net/netlink.h>
 #include <net/sock.h>
 
-#include <t3_race_point.h>
-
 #include "iwpm.h"
 
 /* Any message fits: four addresses, three numbers, three names. */
@@ -184,7 +182,6 @@ static int cm_iwpm_send_mappings(const struct cm_iwpm_daemon *daemon, u64 *after
 		kfree_skb(skb);
 		return 0;
 	}
-	T3_RACE_POINT(cm_iwpm_mapinfo);
 	ret = rdma_nl_unicast(&init_net, skb, daemon->portid);
 	if (ret)
 		return ret;

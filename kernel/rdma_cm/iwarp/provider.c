@@ -11,8 +11,6 @@
  */
 #include <linux/slab.h>
 
-#include <t3_race_point.h>
-
 #include "iwarp.h"
 #include "trace.h"
 
@@ -93,7 +91,6 @@ static int cm_conn_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
 	enum cm_event event;
 
 	trace_cm_upcall(id->number, iw_event->event, iw_event->status);
-	T3_RACE_POINT(cm_upcall);
 	switch (iw_event->event) {
 	case IW_CM_EVENT_CONNECT_REPLY:
 		cm_iwpm_unmap_reply(id, iw_event);
@@ -181,7 +178,6 @@ static int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 	cm_iw_set_addrs(id->iw, id, cm_src(id));
 	cm_port_release_tcp(id, device);
 	cm_iwpm_map_connection(id);
-	T3_RACE_POINT(cm_connect_provider);
 	ret = device->ops.iw_connect(id->iw, &to_iw);
 	if (ret) {
 		/* The consumer may try again. */
@@ -201,7 +197,6 @@ static int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param)
 
 	id->iw->tos = id->tos;
 	id->iw->tos_set = id->tos_set;
-	T3_RACE_POINT(cm_accept_provider);
 	ret = id->iw->device->ops.iw_accept(id->iw, &to_iw);
 	if (!ret)
 		cm_qp_abort_foreign(id);
@@ -211,7 +206,6 @@ static int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param)
 /* A reject of MPA has no reason. */
 static int cm_iw_reject(struct cm_id *id, const void *data, u8 len, u8 reason)
 {
-	T3_RACE_POINT(cm_reject_provider);
 	return id->iw->device->ops.iw_reject(id->iw, data, len);
 }
 
@@ -235,7 +229,6 @@ static void cm_iw_close(struct cm_id *id, bool abrupt)
 	spin_unlock_irqrestore(&id->lock, flags);
 	if (!qp)
 		return;
-	T3_RACE_POINT(cm_close_qp_held);
 	ib_modify_qp(qp, &attr, IB_QP_STATE);
 	qp->device->ops.iw_rem_ref(qp);
 }
@@ -274,7 +267,6 @@ static int cm_iw_request(struct cm_listener *l, struct iw_cm_event *iw_event)
 	trace_cm_upcall(listener->number, iw_event->event, iw_event->status);
 	if (iw_event->event != IW_CM_EVENT_CONNECT_REQUEST)
 		return -EINVAL;
-	T3_RACE_POINT(cm_listener_upcall);
 	id = cm_request_alloc(l, RDMA_PS_TCP, IB_QPT_RC);
 	if (!id)
 		return -ENOMEM;
@@ -293,7 +285,6 @@ static int cm_iw_request(struct cm_listener *l, struct iw_cm_event *iw_event)
 	id->iw->local_addr = iw_event->local_addr;
 	id->iw->remote_addr = iw_event->remote_addr;
 	id->iw->provider_data = iw_event->provider_data;
-	T3_RACE_POINT(cm_request_made);
 	/* Cannot fail, as the slot of a new id is free. */
 	return cm_request_post(listener, id, iw_event);
 }
@@ -346,7 +337,6 @@ static int cm_iw_listen(struct cm_listener *l)
 	l->iw->mapped.rem_ref = cm_mapped_put;
 	cm_iw_set_addrs(&l->iw->iw, l->id, (struct sockaddr *)&l->addr);
 	cm_port_share_tcp(l->id, device, true);
-	T3_RACE_POINT(cm_listener_linked);
 	ret = device->ops.iw_create_listen(&l->iw->iw, l->id->backlog);
 	cm_port_share_tcp(l->id, device, false);
 	if (!ret)

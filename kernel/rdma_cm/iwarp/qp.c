@@ -27,7 +27,6 @@
 #include <linux/uaccess.h>
 
 #include <t3_cred.h>
-#include <t3_race_point.h>
 #include <t3_uverbs_file.h>
 
 #include "iwarp.h"
@@ -103,9 +102,7 @@ static struct ib_qp *cm_qp_find(struct ib_device *device, u32 qpn)
 
 static void cm_qp_add_ref(struct cm_id *id, struct ib_qp *qp)
 {
-	T3_RACE_POINT(cm_qp_found);
 	qp->device->ops.iw_add_ref(qp);
-	T3_RACE_POINT(cm_qp_held);
 	cm_qp_set(id, qp, false);
 }
 
@@ -182,7 +179,6 @@ static int cm_qp_get_by_num(struct cm_id *id, u32 qpn)
 	int ret = -ENOENT;
 
 	entry = rdma_restrack_get_byid(id->base.id.device, RDMA_RESTRACK_QP, qpn);
-	T3_RACE_POINT(cm_qp_entry_held);
 	if (!IS_ERR(entry)) {
 		tracked = container_of(entry, struct ib_qp, res);
 		ret = cm_qp_get_object(id, tracked);
@@ -270,7 +266,6 @@ void cm_qp_put(struct cm_id *id)
 	id->conn_qp = NULL;
 	id->qp_by_provider = false;
 	spin_unlock_irqrestore(&id->lock, flags);
-	T3_RACE_POINT(cm_qp_cleared);
 	if (qp)
 		id->base.id.device->ops.iw_rem_ref(qp);
 }

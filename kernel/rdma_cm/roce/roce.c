@@ -18,8 +18,6 @@
 #include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
 
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 #include "roce.h"
 
@@ -203,10 +201,8 @@ static void cm_roce_release(struct cm_id *id)
 	if (!ib)
 		return;
 	id->roce->ib = NULL;
-	T3_RACE_POINT(cm_roce_release);
 	cm_roce_wait_for_notify(id->roce);
 	ib_destroy_cm_id(ib);
-	T3_RACE_POINT(cm_roce_released);
 	cm_id_put(id);
 }
 
@@ -285,7 +281,6 @@ static int cm_roce_connect_locked(struct cm_id *id, const struct rdma_conn_param
 	cm_addr_copy((struct sockaddr *)&id->peer.remote, cm_dst(id));
 	id->roce->ird = param->responder_resources;
 	id->roce->ord = param->initiator_depth;
-	T3_RACE_POINT(cm_roce_connect);
 	ret = cm_roce_is_ud(id) ? cm_roce_send_sidr_request(id, param) :
 				  cm_roce_send_request(id, param);
 	/* ib_cm sends one request per ib_cm_id, even if it fails. */
@@ -346,7 +341,6 @@ static int cm_roce_accept(struct cm_id *id, const struct rdma_conn_param *param)
 	};
 	int ret;
 
-	T3_RACE_POINT(cm_roce_accept);
 	if (cm_roce_is_ud(id))
 		return cm_roce_accept_ud(id, param);
 	ret = cm_roce_open_qp(id, param->responder_resources, param->initiator_depth);
@@ -361,7 +355,6 @@ static int cm_roce_accept(struct cm_id *id, const struct rdma_conn_param *param)
 
 static int cm_roce_establish(struct cm_id *id)
 {
-	T3_RACE_POINT(cm_roce_establish);
 	return ib_send_cm_rtu(id->roce->ib, NULL, 0);
 }
 
@@ -391,7 +384,6 @@ static void cm_roce_close(struct cm_id *id, bool abrupt)
 	if (!ib || cm_roce_is_ud(id))
 		return;
 	cm_roce_close_qp(id);
-	T3_RACE_POINT(cm_roce_close);
 	cm_roce_wait_for_notify(id->roce);
 	if (!ib_send_cm_dreq(ib, NULL, 0) || !ib_send_cm_drep(ib, NULL, 0))
 		return;

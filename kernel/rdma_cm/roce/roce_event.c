@@ -3,8 +3,6 @@
 #include <linux/wait.h>
 #include <rdma/ib_cm.h>
 
-#include <t3_race_point.h>
-
 #include "compat.h"
 #include "rdma_cm.h"
 #include "roce.h"
@@ -53,7 +51,6 @@ static void cm_roce_replied(struct cm_id *id, struct ib_cm_id *ib, const struct 
 		return;
 	}
 	ret = cm_roce_open_qp(id, id->roce->ird, id->roce->ord);
-	T3_RACE_POINT(cm_roce_qp_open);
 	if (!ret)
 		ret = ib_send_cm_rtu(ib, NULL, 0);
 	if (!ret) {
@@ -114,7 +111,6 @@ int cm_roce_callback(struct ib_cm_id *ib, const struct ib_cm_event *event)
 	struct cm_id *id = ib->context;
 
 	trace_cm_ib_upcall(id->number, event->event);
-	T3_RACE_POINT(cm_roce_callback);
 	switch (event->event) {
 	case IB_CM_REQ_ERROR:
 	case IB_CM_REP_ERROR:
@@ -152,7 +148,6 @@ int cm_roce_callback(struct ib_cm_id *ib, const struct ib_cm_event *event)
 		/* MRA_RECEIVED: ib_cm waits longer. The others are about alternate paths. */
 		break;
 	}
-	T3_RACE_POINT(cm_roce_callback_ends);
 	return 0;
 }
 

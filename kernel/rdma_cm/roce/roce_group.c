@@ -11,8 +11,6 @@
 #include <rdma/ib_sa.h>
 #include <rdma/rdma_cm_ib.h>
 
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 #include "roce.h"
 
@@ -90,7 +88,6 @@ static int cm_roce_join_on(struct cm_id *id, struct cm_group *group, struct net_
 	group->igmp = version2 && !group->send_only;
 	if (group->igmp)
 		ret = cm_group_igmp(group, ndev, true);
-	T3_RACE_POINT(cm_roce_joined);
 	if (ret)
 		rdma_destroy_ah_attr(&group->ah);
 	return ret;

@@ -15,8 +15,6 @@
 #include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
 
-#include <t3_race_point.h>
-
 #include "compat.h"
 #include "rdma_cm.h"
 #include "roce.h"
@@ -236,7 +234,6 @@ static int cm_roce_make_request(struct cm_listener *l, struct ib_cm_id *ib,
 	cm_id_get(id);		/* of the ib_cm_id; cm_roce_release() puts it */
 	ib->context = id;
 	ib->cm_handler = cm_roce_callback;
-	T3_RACE_POINT(cm_roce_request_made);
 	/* Cannot fail, as the slot of a new id is free. */
 	cm_request_post(listener, id, NULL);
 	return 0;
@@ -272,13 +269,11 @@ static int cm_roce_listen_callback(struct ib_cm_id *ib, const struct ib_cm_event
 	if (!l)
 		goto free;
 	trace_cm_ib_upcall(l->id->number, event->event);
-	T3_RACE_POINT(cm_roce_listener_found);
 	if (l->id->base.id.qp_type == request.qp_type)
 		ret = cm_roce_make_request(l, ib, &request, peer);
 	/* The consumer may take long. */
 	if (!ret && request.req)
 		t3_ib_cm_mra(ib, ROCE_MRA_TIMEOUT);
-	T3_RACE_POINT(cm_roce_request_posted);
 	cm_listener_put(l);
 free:
 	kfree(peer);
@@ -300,7 +295,6 @@ int cm_roce_listen(struct cm_listener *l)
 	spin_lock(&cm_roce_lock);
 	hash_add(cm_roce_listeners, &l->item, cm_roce_hash(device, service_id));
 	spin_unlock(&cm_roce_lock);
-	T3_RACE_POINT(cm_roce_listener_hashed);
 	l->ib = ib_cm_insert_listen(device, cm_roce_listen_callback, service_id);
 	if (!IS_ERR(l->ib))
 		return 0;
@@ -312,6 +306,5 @@ int cm_roce_listen(struct cm_listener *l)
 void cm_roce_unlisten(struct cm_listener *l)
 {
 	cm_roce_unhash(l);
-	T3_RACE_POINT(cm_roce_unhashed);
 	ib_destroy_cm_id(l->ib);
 }

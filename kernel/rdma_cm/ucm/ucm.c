@@ -15,7 +15,6 @@
 #include <rdma/ib.h>
 
 #include <t3_ib_core.h>
-#include <t3_race_point.h>
 
 #include "compat.h"
 #include "rdma_cm.h"
@@ -68,11 +67,9 @@ static int ucm_create_id(struct ucm_call *call)
 	}
 	context_unsafe(ctx->cm_id = id); /* not published yet */
 	resp.id = ctx->number;
-	T3_RACE_POINT(ucm_create_made);
 	ret = ucm_copy_resp(call, cmd->response, &resp, sizeof(resp));
 	if (ret)
 		goto end;
-	T3_RACE_POINT(ucm_create_responded);
 	mutex_lock(&call->file->mutex);
 	ucm_context_publish(ctx);
 	mutex_unlock(&call->file->mutex);
@@ -92,9 +89,7 @@ static int ucm_destroy_id(struct ucm_call *call)
 	ctx = ucm_context_get(call->file, cmd->id);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
-	T3_RACE_POINT(ucm_destroy_found);
 	mine = ucm_context_claim(ctx);
-	T3_RACE_POINT(ucm_destroy_claimed);
 	if (mine)
 		resp.events_reported = ucm_context_destroy(ctx);
 	ucm_context_put(ctx);
@@ -115,7 +110,6 @@ static int ucm_migrate(struct ucm_call *call, struct ucm_file *from)
 	ctx = ucm_context_get(from, cmd->id);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
-	T3_RACE_POINT(ucm_migrate_found);
 	mutex_lock(&ctx->mutex);
 	if (!ctx->cm_id) {
 		ret = -ENXIO;
@@ -141,7 +135,6 @@ static int ucm_migrate_id(struct ucm_call *call)
 	from = fget(cmd->fd);
 	if (!from)
 		return -ENOENT;
-	T3_RACE_POINT(ucm_migrate_file_found);
 	if (from->f_op == &ucm_fops)
 		ret = ucm_migrate(call, from->private_data);
 	else
@@ -272,9 +265,7 @@ static int ucm_run_on_id(const struct ucm_row *row, struct ucm_call *call)
 	call->ctx = ucm_context_get(call->file, number);
 	if (IS_ERR(call->ctx))
 		return PTR_ERR(call->ctx);
-	T3_RACE_POINT(ucm_command_found);
 	mutex_lock(&call->ctx->mutex);
-	T3_RACE_POINT(ucm_command_locked);
 	if (!call->ctx->cm_id) {
 		ret = -ENXIO;
 	} else if (row->on_device && !call->ctx->cm_id->device) {
@@ -284,7 +275,6 @@ static int ucm_run_on_id(const struct ucm_row *row, struct ucm_call *call)
 		ret = row->run(call);
 	}
 	mutex_unlock(&call->ctx->mutex);
-	T3_RACE_POINT(ucm_command_done);
 	ucm_context_put(call->ctx);
 	return ret;
 }
@@ -329,7 +319,6 @@ static ssize_t ucm_write(struct file *filp, const char __user *buf, size_t len, 
 		return -EFAULT;
 	if (call.in < row->size)
 		memset((void *)&cmd + call.in, 0, row->size - call.in);
-	T3_RACE_POINT(ucm_command_copied);
 	if (row->prepare)
 		row->prepare(&call);
 	ret = row->on_id ? ucm_run_on_id(row, &call) : row->run(&call);
@@ -407,14 +396,12 @@ static int ucm_release(struct inode *inode, struct file *filp)
 	struct ucm_context *ctx;
 
 	while ((ctx = ucm_file_oldest(file))) {
-		T3_RACE_POINT(ucm_release_found);
 		if (ucm_context_claim(ctx))
 			ucm_context_destroy(ctx);
 		else
 			wait_event(file->contexts_left, ucm_context_left(ctx, file));
 		ucm_context_put(ctx);
 	}
-	T3_RACE_POINT(ucm_release_contexts_gone);
 	WARN_ON(ucm_has_events(file));	/* a context that ends or moves takes them along */
 	ucm_file_put(file);
 	return 0;

@@ -4,8 +4,6 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 #include "ucm.h"
 
@@ -43,7 +41,6 @@ void ucm_context_put(struct ucm_context *ctx)
 static void ucm_context_destroy_id(struct ucm_context *ctx)
 {
 	mutex_lock(&ctx->mutex);
-	T3_RACE_POINT(ucm_destroy_locked);
 	if (ctx->cm_id)
 		t3_rdma_destroy_id(ctx->cm_id);
 	ctx->cm_id = NULL;
@@ -56,7 +53,6 @@ static void ucm_context_close(struct work_struct *work)
 	struct ucm_context *ctx = container_of(work, struct ucm_context, close);
 
 	ucm_context_destroy_id(ctx);
-	T3_RACE_POINT(ucm_close_destroyed);
 	ucm_context_put(ctx);
 }
 
@@ -122,19 +118,15 @@ u32 ucm_context_destroy(struct ucm_context *ctx)
 	u32 reported;
 
 	ucm_context_destroy_id(ctx);
-	T3_RACE_POINT(ucm_destroy_id_gone);
 	/* If the work item found the id first, it must finish before DESTROY_ID returns. */
 	if (cancel_work_sync(&ctx->close))
 		ucm_context_put(ctx);
 
-	T3_RACE_POINT(ucm_destroy_closed);
 	mutex_lock(&ctx->mutex);
 	reported = ucm_context_unlist(ctx, &events);
 	ucm_end_groups(ctx);
 	mutex_unlock(&ctx->mutex);
-	T3_RACE_POINT(ucm_destroy_unlisted);
 	ucm_drop_events(&events);
-	T3_RACE_POINT(ucm_destroy_events_dropped);
 	ucm_context_put_number(ctx);
 	return reported;
 }

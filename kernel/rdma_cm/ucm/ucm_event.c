@@ -4,8 +4,6 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include <t3_race_point.h>
-
 #include "compat.h"
 #include "rdma_cm.h"
 #include "ucm.h"
@@ -162,16 +160,13 @@ static int ucm_queue_request(struct rdma_cm_id *id, struct rdma_cm_event *cm_eve
 	context_unsafe(ctx->cm_id = id); /* not published yet */
 	id->context = ctx;
 
-	T3_RACE_POINT(ucm_request_made);
 	if (!cm->in_upcall)
 		mutex_lock(&file->mutex);
 	else if (!mutex_trylock(&file->mutex))
 		goto free_event;
 	ucm_context_publish(ctx);
-	T3_RACE_POINT(ucm_request_shown);
 	ucm_event_queue(file, event);
 	mutex_unlock(&file->mutex);
-	T3_RACE_POINT(ucm_request_queued);
 	return 0;
 
 free_event:
@@ -211,7 +206,6 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 		else if (cm->in_upcall)
 			return -ENOMEM;
 	}
-	T3_RACE_POINT(ucm_event_queued);
 	if (cm_event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 		kref_get(&ctx->ref);
 		if (!queue_work(t3_unbound_wq, &ctx->close))
@@ -249,7 +243,6 @@ static void ucm_event_requeue(struct ucm_event *event)
 	ended = ctx->ended || (event->group && event->group->ended);
 	if (!ended && request && ucm_context_file(request) != file)
 		ucm_move_request(request, file);
-	T3_RACE_POINT(ucm_requeue_located);
 	mutex_lock(&file->mutex);
 	ucm_event_count(file, event, -1);
 	if (!ended) {
@@ -271,7 +264,6 @@ int ucm_get_event(struct ucm_call *call)
 	struct ucm_event *event;
 	int ret;
 
-	T3_RACE_POINT(ucm_get_event_begins);
 	mutex_lock(&file->mutex);
 	while (!ucm_has_events(file)) {
 		mutex_unlock(&file->mutex);
@@ -288,9 +280,7 @@ int ucm_get_event(struct ucm_call *call)
 	/* Count it before user space has it, so that DESTROY_ID waits for its acknowledgment. */
 	ucm_event_count(file, event, 1);
 	mutex_unlock(&file->mutex);
-	T3_RACE_POINT(ucm_get_event_found);
 	ret = ucm_copy_resp(call, cmd->response, &event->resp, sizeof(event->resp));
-	T3_RACE_POINT(ucm_get_event_taken);
 	if (ret) {
 		ucm_event_requeue(event);
 		return ret;
@@ -409,7 +399,6 @@ static u32 ucm_move_context(struct ucm_context *ctx, struct ucm_file *to,
 	reported = ctx->reported;
 	mutex_unlock(&from->mutex);
 
-	T3_RACE_POINT(ucm_move_unlisted);
 	kref_get(&to->ref);
 	mutex_lock(&to->mutex);
 	WRITE_ONCE(ctx->file, to);
@@ -475,11 +464,9 @@ u32 ucm_move(struct ucm_context *ctx, struct ucm_file *to)
 
 	lockdep_assert_held(&ctx->mutex);
 	reported = ucm_move_context(ctx, to, &moved);
-	T3_RACE_POINT(ucm_moved);
 	list_for_each_entry(event, &moved, item)
 		if (event->request)
 			ucm_move_request(event->request, to);
 	ucm_queue_events(to, &moved);
-	T3_RACE_POINT(ucm_move_queued);
 	return reported;
 }

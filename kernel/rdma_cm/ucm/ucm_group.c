@@ -9,8 +9,6 @@
 #include <linux/xarray.h>
 #include <rdma/ib_sa.h>
 
-#include <t3_race_point.h>
-
 #include "rdma_cm.h"
 #include "ucm.h"
 
@@ -78,7 +76,6 @@ static int ucm_do_join(struct ucm_call *call, u64 response, u64 uid, struct sock
 	ret = t3_rdma_join_multicast(&id->base.id, addr, join_state, group);
 	if (ret)
 		goto erase;
-	T3_RACE_POINT(ucm_group_joined);
 	list_add_tail(&group->item, &call->ctx->groups);
 	resp.id = group->number;
 	/* For ucm_finish_join(). */
@@ -160,7 +157,6 @@ static u32 ucm_group_leave(struct ucm_group *group)
 	/* Afterwards no handler uses the group. Without an id there is none. */
 	if (ctx->cm_id)
 		cm_leave(to_cm_id(ctx->cm_id), (struct sockaddr *)&group->addr, group);
-	T3_RACE_POINT(ucm_group_left);
 	list_del_init(&group->item);
 	reported = ucm_group_unlist(group, &events);
 	mutex_unlock(&ctx->mutex);
@@ -196,7 +192,6 @@ int ucm_leave(struct ucm_call *call)
 	group = ucm_group_take(call->file, cmd->id);
 	if (IS_ERR(group))
 		return PTR_ERR(group);
-	T3_RACE_POINT(ucm_group_taken);
 	resp.events_reported = ucm_group_leave(group);
 	return ucm_respond(call, cmd->response, &resp, sizeof(resp));
 }

@@ -9,12 +9,6 @@
 
 #include <linux/delay.h>
 
-/* Replaces t3_race_point.h: something may happen at a named point. */
-#define T3_RACE_POINT_H
-
-static void cm_point(const char *name);
-#define T3_RACE_POINT(name)	cm_point(#name)
-
 #include "conn.h"
 
 #include "ep_fsm.c"
@@ -64,7 +58,7 @@ static struct t3_dev *dev;
 static struct t3_qp *qp, foreign_qp;
 static struct iw_cm_id cm_id;
 
-static void cm_point(const char *name)
+void t3_race_point(const char *name)
 {
 	if (!at.name || strcmp(name, at.name))
 		return;

@@ -15,12 +15,6 @@ static inline void trace_t3_cqe(u32 cq, const struct t3_cqe *cqe, int verdict)
 {
 }
 
-/* Replaces t3_race_point.h: a test can inject a flush at a named point. */
-#define T3_RACE_POINT_H
-
-static void cq_point(const char *name);
-#define T3_RACE_POINT(name)	cq_point(#name)
-
 /* Tests have no user memory. */
 static bool reader_is_absent;
 
@@ -123,7 +117,7 @@ static void cq_exit(struct kunit *test)
 static struct t3_qp flushed_qp;
 
 /* A QP is flushed on another CPU: first its completions are there, then the CQ is notified. */
-static void cq_point(const char *name)
+void t3_race_point(const char *name)
 {
 	unsigned long flags;
 

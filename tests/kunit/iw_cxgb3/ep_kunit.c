@@ -5,12 +5,6 @@
  */
 #include <linux/delay.h>
 
-/* Replaces t3_race_point.h: a test can inject an event at a named point. */
-#define T3_RACE_POINT_H
-
-static void ep_point(const char *name);
-#define T3_RACE_POINT(name)	ep_point(#name)
-
 #include "conn.h"
 #include "../failing_alloc.h"
 
@@ -163,8 +157,8 @@ void t3_ep_return_id(struct t3_ep *ep)
 static struct t3_dev *dev;
 static const char *shut_down_at;
 
-/* As t3_cm_shut_down(). */
-static void ep_point(const char *name)
+/* As t3_cm_shut_down(), at a point. */
+void t3_race_point(const char *name)
 {
 	if (!shut_down_at || strcmp(name, shut_down_at))
 		return;

@@ -6,11 +6,6 @@
 #include <linux/delay.h>
 #include <net/ipv6.h>
 
-/* Replaces t3_race_point.h: a test can inject an event at a named point. */
-#define T3_RACE_POINT_H
-static void listen_point(const char *name);
-#define T3_RACE_POINT(name)	listen_point(#name)
-
 #include "cm.h"
 #include "../failing_alloc.h"
 
@@ -191,7 +186,7 @@ static bool match_any(const struct t3_ep *ep, const void *arg)
 	return true;
 }
 
-static void listen_point(const char *name)
+void t3_race_point(const char *name)
 {
 	if (card.shut_down_at && !strcmp(name, card.shut_down_at))
 		t3_ep_request_if(dev, T3_REQ_SHUT_DOWN, match_any, NULL);

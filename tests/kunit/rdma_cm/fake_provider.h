@@ -22,11 +22,6 @@
 
 #include "../suite.h"
 
-/* Instead of t3_race_point.h: the test may run a function at a named point. */
-#define T3_RACE_POINT_H
-static void fake_point(const char *name);
-#define T3_RACE_POINT(name)	fake_point(#name)
-
 /* Instead of trace.h: the suites have no tracepoints. */
 #define T3_RDMA_CM_TRACE_H
 #include <t3_netdev.h>
@@ -134,7 +129,7 @@ static bool fake_others_wait(void)
 	return current->flags & PF_WQ_WORKER;
 }
 
-static void fake_point(const char *name)
+void t3_race_point(const char *name)
 {
 	if (!fake.point || strcmp(fake.point, name))
 		return;

@@ -9,8 +9,6 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include <t3_race_point.h>
-
 #include "races.h"
 
 static DEFINE_SPINLOCK(lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * t3_races: the hook behind the points of t3_race_point.h, and a device without hardware for
- * the operations that race. hook.c holds threads, device.c has the verbs of the device,
+ * t3_races: the hook behind the points of tests/races, and a device without hardware for the
+ * operations that race. hook.c holds threads, device.c has the verbs of the device,
  * provider.c its connections, main.c the ioctls for the program tests/programs/races.
  */
 #ifndef RACES_H
@@ -16,6 +16,7 @@
 #include "t3_races.h"
 
 /* hook.c */
+void t3_race_point(const char *name);
 void races_record(void);
 int races_recording(struct t3_races_recording __user *to);
 int races_arm(const struct t3_races_arm *arm);

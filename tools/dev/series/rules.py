@@ -50,10 +50,8 @@ def function(name: str) -> str:
 EVERY = "*"
 
 EDITS = (
-    # Points for tests of races.
-    Edit(EVERY, r"^[ \t]*T3_RACE_POINT\(\w+\);\n"),
     # Headers: those of this tree that are not needed, and those that are in the kernel's include folders.
-    Edit(EVERY, r"^#include <(?:t3_race_point\.h|linux/version\.h)>\n"),
+    Edit(EVERY, r"^#include <linux/version\.h>\n"),
     Edit(EVERY, r'^#include ["<](?:t3_context\.h|t3_compat_verbs\.h|compat_mm\.h)[">]\n'),
     Edit(EVERY, rf"^#include <({'|'.join(SHARED)})>", r'#include "\1"'),
     Edit(EVERY, r'\n+#include "uapi/t3_abi\.h"\n+', "\n#include <rdma/cxgb3-abi.h>\n\n"),
@@ -221,7 +219,6 @@ RENAMES = (
 # What no file of the series may have.
 BANNED = (
     r"LINUX_VERSION_CODE|KERNEL_VERSION|linux/version\.h",
-    r"T3_RACE_POINT|t3_race_point",
     r"(?i)kunit",
     r"(?i)t3_compat|compat_mm|T3_CORE_REPORTS|T3_DEFINE_",
     r"t3_context\.h|cxgb3_ulp|t3_kernel_bind|t3_udata_",

@@ -15,7 +15,7 @@ import os
 import shutil
 from pathlib import Path
 
-from . import arch, buildroot, image, paths, progress
+from . import arch, buildroot, image, paths, points, progress
 
 # CMake targets with programs for guests.
 CMAKE_TARGETS = ("cxgb3_provider", "examples", "test_programs", "tools")
@@ -81,26 +81,45 @@ def _headers(made: image.Image) -> str:
     return OWN_HEADERS if made.kernel else f"/lib/modules/{made.release}/build"
 
 
-def _kbuild(made: image.Image, source: str, target: str, more: str = "") -> None:
+def _copy(parts: tuple[str, ...], tree: Path, instead: dict[str, str]) -> None:
+    """Copies those folders of this tree that are there. instead: new texts of some of their files."""
+    for part in parts:
+        if (paths.REPO / part).is_dir():
+            sync(
+                paths.REPO / part,
+                tree / part,
+                lambda path: built(path) or str(path.relative_to(paths.REPO)) in instead,
+            )
+    for name, text in instead.items():
+        goal = tree / name
+        if not goal.exists() or goal.read_text() != text:
+            goal.parent.mkdir(parents=True, exist_ok=True)
+            goal.write_text(text)
+
+
+# What modules are built from, those of tests, too.
+PARTS = ("include", "kernel", "tests/kunit", "tests/modules", "tests/tables")
+
+
+def _kbuild(made: image.Image, source: str, target: str, more: str = "", with_points: bool = False) -> None:
     """Builds the modules of a folder of the tree, with all sources that they may include beside them. more: arguments
     for make.
 
     Kbuild does not look whether the symbols of other folders have changed (KBUILD_EXTRA_SYMBOLS). Without its own
     Module.symvers it runs modpost again, which writes only what differs."""
     out = modules_folder(made)
-    for part in ("include", "kernel", "tests/kunit", "tests/modules", "tests/tables"):
-        if (paths.REPO / part).is_dir():
-            sync(paths.REPO / part, out / "src" / part, built)
+    src = "races/src" if with_points else "src"
+    _copy(PARTS, out / src, points.sources() if with_points else {})
     if made.kernel:
         more = f"{made.kernel.kind.make} {more}"
     in_build_root(
         made,
         f"""
         cd /src/{out.relative_to(paths.REPO)}
-        rm -f src/{source}/Module.symvers
-        make -C {_headers(made)} M=$PWD/src/{source} -j{os.cpu_count()} {more} modules
+        rm -f {src}/{source}/Module.symvers
+        make -C {_headers(made)} M=$PWD/{src}/{source} -j{os.cpu_count()} {more} modules
         mkdir -p {target}
-        find src/{source} -name '*.ko' -exec cp -pu {{}} {target}/ \\;""",
+        find {src}/{source} -name '*.ko' -exec cp -pu {{}} {target}/ \\;""",
         out / f"log/{target}.log",
     )
 
@@ -113,7 +132,7 @@ def kunit(suite: str, kernel_name: str | None) -> Path:
     """The KUnit suites for a kernel of ours, or the image's if that is one; returns their folder."""
     made = image.get(suite, kernel_name)
     with alone(made, "KUnit suites"):
-        _kbuild(made, "tests/kunit", "kunit")
+        _kbuild(made, "tests/kunit", "kunit", with_points=True)
     return modules_folder(made) / "kunit"
 
 
@@ -125,26 +144,21 @@ def test_modules(suite: str, kernel_name: str | None = None) -> None:
         _kbuild(made, "tests/modules", "modules", "KBUILD_EXTRA_SYMBOLS=$PWD/src/kernel/Module.symvers")
 
 
-# Compiles the points of kernel/include/t3_race_point.h; only for modules that no guest uses otherwise.
-WITH_RACE_POINTS = "KCFLAGS=-DT3_RACE_POINTS"
-
-
 def races(suite: str, kernel_name: str | None = None) -> Path:
-    """The product's modules with the points of kernel/include/t3_race_point.h, and the module that holds threads there;
-    returns their folder."""
+    """The product's modules with the points of tests/races, and the module that holds threads there; returns their
+    folder. No guest uses these modules otherwise."""
     made = image.get(suite, kernel_name)
     out = modules_folder(made)
     more = made.kernel.kind.make if made.kernel else ""
     with alone(made, "modules with race points"):
-        for part in ("include", "kernel", "tests/modules/races"):
-            sync(paths.REPO / part, out / "races/src" / part, built)
+        _copy(("include", "kernel", "tests/modules/races"), out / "races/src", points.sources())
         (out / "races/src/Kbuild").write_text("obj-m := tests/modules/races/ kernel/\n")
         in_build_root(
             made,
             f"""
             cd /src/{out.relative_to(paths.REPO)}/races
-            make -C {_headers(made)} M=$PWD/src -j{os.cpu_count()} {more} {WITH_RACE_POINTS} modules
-            find src -name '*.ko' -exec cp -pu {{}} . \\;""",
+            make -C {_headers(made)} M=$PWD/src -j{os.cpu_count()} {more} modules
+            find src/kernel src/tests/modules/races -name '*.ko' -exec cp -pu {{}} . \\;""",
             out / "log/races.log",
         )
     return out / "races"
