@@ -144,7 +144,7 @@ void t3_ctrl_ring_again(struct t3_dev *dev);
 /* pools.c */
 int t3_rsc_open(struct t3_dev *dev);
 void t3_rsc_close(struct t3_dev *dev);
-/* Total of ids in a range, and of bytes for page lists. */
+/* Total of ids in a range, and of bytes for page lists and receive queues. */
 static inline u32 t3_ids_total(const struct t3_ids *ids)
 {
 	return ids->max - ids->min + 1;
@@ -155,6 +155,11 @@ static inline u32 t3_pbl_total(const struct t3_dev *dev)
 	return dev->info.pbl_top - dev->info.pbl_base + 1;
 }
 
+static inline u32 t3_rqt_total(const struct t3_dev *dev)
+{
+	return dev->info.rqt_top - dev->info.rqt_base + 1;
+}
+
 /* An id is charged to the quota, if there is one, and must be freed with the same quota. */
 int t3_id_get(struct t3_dev *dev, struct t3_ids *ids, struct t3_quota *quota);
 void t3_id_put(struct t3_ids *ids, struct t3_quota *quota, u32 id);
@@ -162,8 +167,9 @@ void t3_qp_groups_init(struct t3_qp_groups *groups);
 void t3_qp_groups_free(struct t3_dev *dev, struct t3_qp_groups *groups);
 int t3_qp_id_get(struct t3_dev *dev, struct t3_qp_groups *groups, gfp_t gfp);
 void t3_qp_id_put(struct t3_dev *dev, struct t3_qp_groups *groups, u32 id);
-u32 t3_pbl_alloc(struct t3_dev *dev, u32 bytes);
-void t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes);
+/* Adapter memory is charged, too. */
+u32 t3_pbl_alloc(struct t3_dev *dev, struct t3_quota *quota, u32 bytes);
+void t3_pbl_free(struct t3_dev *dev, struct t3_quota *quota, u32 addr, u32 bytes);
 u32 t3_rqt_alloc(struct t3_dev *dev, struct t3_quota *quota, u32 entries);
 void t3_rqt_free(struct t3_dev *dev, struct t3_quota *quota, u32 addr, u32 entries);
 

@@ -155,15 +155,40 @@ static struct gen_pool *t3_region_pool(u32 base, u32 top, u32 granule)
 	return pool;
 }
 
-/* Absolute byte address in adapter memory, or 0 if the memory is exhausted. */
-u32 t3_pbl_alloc(struct t3_dev *dev, u32 bytes)
+/*
+ * Absolute byte address in adapter memory, or 0 if the memory is exhausted. The pool takes the
+ * lowest range that is large enough, so the top of the region is used last.
+ */
+static u32 t3_region_alloc(struct t3_dev *dev, struct t3_quota *quota, enum t3_quota_kind kind,
+			   u32 bytes)
 {
-	return gen_pool_alloc(dev->pbl_pool, bytes);
+	bool pbl = kind == T3_QUOTA_PBL;
+	struct gen_pool *pool = pbl ? dev->pbl_pool : dev->rqt_pool;
+	u32 base = pbl ? dev->info.pbl_base : dev->info.rqt_base;
+	u32 total = pbl ? t3_pbl_total(dev) : t3_rqt_total(dev);
+	u32 addr;
+
+	if (t3_quota_charge(dev, quota, kind, bytes, total))
+		return 0;
+	addr = gen_pool_alloc(pool, bytes);
+	if (addr && t3_quota_check_top(dev, quota, kind, addr + bytes - base, total)) {
+		gen_pool_free(pool, addr, bytes);
+		addr = 0;
+	}
+	if (!addr)
+		t3_quota_uncharge(quota, kind, bytes);
+	return addr;
 }
 
-void t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes)
+u32 t3_pbl_alloc(struct t3_dev *dev, struct t3_quota *quota, u32 bytes)
+{
+	return t3_region_alloc(dev, quota, T3_QUOTA_PBL, bytes);
+}
+
+void t3_pbl_free(struct t3_dev *dev, struct t3_quota *quota, u32 addr, u32 bytes)
 {
 	gen_pool_free(dev->pbl_pool, addr, bytes);
+	t3_quota_uncharge(quota, T3_QUOTA_PBL, bytes);
 }
 
 static u32 t3_rqt_bytes(u32 entries)
@@ -173,15 +198,7 @@ static u32 t3_rqt_bytes(u32 entries)
 
 u32 t3_rqt_alloc(struct t3_dev *dev, struct t3_quota *quota, u32 entries)
 {
-	u32 total = dev->info.rqt_top - dev->info.rqt_base + 1;
-	u32 bytes = t3_rqt_bytes(entries), addr;
-
-	if (t3_quota_charge(dev, quota, T3_QUOTA_RQT, bytes, total))
-		return 0;
-	addr = gen_pool_alloc(dev->rqt_pool, bytes);
-	if (!addr)
-		t3_quota_uncharge(quota, T3_QUOTA_RQT, bytes);
-	return addr;
+	return t3_region_alloc(dev, quota, T3_QUOTA_RQT, t3_rqt_bytes(entries));
 }
 
 void t3_rqt_free(struct t3_dev *dev, struct t3_quota *quota, u32 addr, u32 entries)

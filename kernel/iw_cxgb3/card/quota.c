@@ -136,6 +136,15 @@ void t3_quota_put(struct t3_quotas *quotas, struct t3_quota *quota)
 	kfree(quota);
 }
 
+static int t3_quota_refuse(struct t3_dev *dev, const struct t3_quota *quota,
+			   enum t3_quota_kind kind, u32 limit, u32 total)
+{
+	t3_count(dev, T3_CNT_OVER_QUOTA);
+	ibdev_dbg(&dev->ibdev, "user %u is at the limit for %s, %u of %u\n",
+		  __kuid_val(quota->uid), t3_quota_names[kind], limit, total);
+	return -ENOMEM;
+}
+
 int t3_quota_charge(struct t3_dev *dev, struct t3_quota *quota, enum t3_quota_kind kind,
 		    u32 n, u32 total)
 {
@@ -146,10 +155,17 @@ int t3_quota_charge(struct t3_dev *dev, struct t3_quota *quota, enum t3_quota_ki
 	if ((u32)atomic_add_return(n, &quota->used[kind]) <= limit)
 		return 0;
 	atomic_sub(n, &quota->used[kind]);
-	t3_count(dev, T3_CNT_OVER_QUOTA);
-	ibdev_dbg(&dev->ibdev, "user %u is at the limit for %s, %u of %u\n",
-		  __kuid_val(quota->uid), t3_quota_names[kind], limit, total);
-	return -ENOMEM;
+	return t3_quota_refuse(dev, quota, kind, limit, total);
+}
+
+int t3_quota_check_top(struct t3_dev *dev, struct t3_quota *quota, enum t3_quota_kind kind,
+		       u32 end, u32 total)
+{
+	u32 limit = total / 16;
+
+	if (!quota || end <= total - total / 8 || (u32)atomic_read(&quota->used[kind]) <= limit)
+		return 0;
+	return t3_quota_refuse(dev, quota, kind, limit, total);
 }
 
 void t3_quota_uncharge(struct t3_quota *quota, enum t3_quota_kind kind, u32 n)

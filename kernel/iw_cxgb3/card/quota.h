@@ -7,6 +7,10 @@
  * consumers have no limit, and neither have processes that open the device, listen or
  * connect with CAP_SYS_RESOURCE.
  *
+ * Page lists and receive queues need ranges, and within seven eighths a user could leave only gaps
+ * of one granule in the whole region. So a user who has more than a sixteenth of it gets nothing
+ * that ends in its last eighth.
+ *
  * A user's quota is freed with the last context, listener and endpoint of this
  * user on the device. No charge may be left then.
  */
@@ -70,6 +74,12 @@ void t3_quota_put(struct t3_quotas *quotas, struct t3_quota *quota);
 int t3_quota_charge(struct t3_dev *dev, struct t3_quota *quota, enum t3_quota_kind kind,
 		    u32 n, u32 total);
 void t3_quota_uncharge(struct t3_quota *quota, enum t3_quota_kind kind, u32 n);
+
+/*
+ * Whether a range, which is charged, may end at this offset of a region: 0, or -ENOMEM as above.
+ */
+int t3_quota_check_top(struct t3_dev *dev, struct t3_quota *quota, enum t3_quota_kind kind,
+		       u32 end, u32 total);
 
 /*
  * The same for an L2T entry, of which connections to one next hop share one: a user is charged for

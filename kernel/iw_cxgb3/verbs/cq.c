@@ -288,7 +288,7 @@ fill:
 		wc->ex.invalidate_rkey = done.inv_stag;
 	}
 	if (done.scratch)
-		t3_pbl_free(to_t3_dev(cq->ibcq.device), done.scratch, T3_PBL_GRANULE);
+		t3_pbl_free(to_t3_dev(cq->ibcq.device), NULL, done.scratch, T3_PBL_GRANULE);
 	return true;
 }
 

@@ -27,8 +27,7 @@
 static void t3_pbl_free_range(struct t3_dev *dev, struct t3_quota *quota,
 			      struct t3_pbl_range *range)
 {
-	t3_pbl_free(dev, range->addr, range->bytes);
-	t3_quota_uncharge(quota, T3_QUOTA_PBL, range->bytes);
+	t3_pbl_free(dev, quota, range->addr, range->bytes);
 	kfree(range);
 }
 
@@ -177,13 +176,8 @@ int t3_pbl_get(struct t3_dev *dev, struct t3_pd *pd, struct t3_pbl_range *want, 
 {
 	if (whole && t3_pbl_take(pd, want))
 		return 0;
-	if (t3_quota_charge(dev, pd->quota, T3_QUOTA_PBL, want->bytes, t3_pbl_total(dev)))
-		return -ENOMEM;
-	want->addr = t3_pbl_alloc(dev, want->bytes);
-	if (want->addr)
-		return 0;
-	t3_quota_uncharge(pd->quota, T3_QUOTA_PBL, want->bytes);
-	return -ENOMEM;
+	want->addr = t3_pbl_alloc(dev, pd->quota, want->bytes);
+	return want->addr ? 0 : -ENOMEM;
 }
 
 static bool t3_pbl_joins(const struct t3_pbl_range *a, const struct t3_pbl_range *b)

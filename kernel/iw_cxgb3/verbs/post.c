@@ -99,7 +99,7 @@ static int t3_recv_from_wr(struct t3_dev *dev, const struct ib_recv_wr *wr, stru
 
 	stag0 = !wr->sg_list[0].lkey;
 	if (stag0) {
-		req->scratch = t3_pbl_alloc(dev, T3_PBL_GRANULE);
+		req->scratch = t3_pbl_alloc(dev, NULL, T3_PBL_GRANULE);
 		if (!req->scratch)
 			return -ENOMEM;
 	}
@@ -128,7 +128,7 @@ static int t3_recv_from_wr(struct t3_dev *dev, const struct ib_recv_wr *wr, stru
 
 err:
 	if (req->scratch)
-		t3_pbl_free(dev, req->scratch, T3_PBL_GRANULE);
+		t3_pbl_free(dev, NULL, req->scratch, T3_PBL_GRANULE);
 	return err;
 }
 
@@ -230,7 +230,7 @@ int t3_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		}
 		if (err) {
 			if (req.scratch)
-				t3_pbl_free(dev, req.scratch, T3_PBL_GRANULE);
+				t3_pbl_free(dev, NULL, req.scratch, T3_PBL_GRANULE);
 			break;
 		}
 	}

@@ -128,7 +128,7 @@ void t3_qp_free_scratch(struct t3_qp *qp)
 
 	for (i = wq->rq_rptr; wq->rq && i != wq->rq_wptr; i++)
 		if (t3_rq_at(wq, i)->pbl_addr)
-			t3_pbl_free(t3_qp_dev(qp), t3_rq_at(wq, i)->pbl_addr, T3_PBL_GRANULE);
+			t3_pbl_free(t3_qp_dev(qp), NULL, t3_rq_at(wq, i)->pbl_addr, T3_PBL_GRANULE);
 }
 
 /* Clear the ring and all counters: the next connection starts at slot 0. */

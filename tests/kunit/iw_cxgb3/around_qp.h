@@ -162,13 +162,13 @@ void t3_rqt_free(struct t3_dev *dev, struct t3_quota *quota, u32 addr, u32 entri
 	card.rqts--;
 }
 
-u32 t3_pbl_alloc(struct t3_dev *dev, u32 bytes)
+u32 t3_pbl_alloc(struct t3_dev *dev, struct t3_quota *quota, u32 bytes)
 {
 	card.pbls++;
 	return PBL_ADDR;
 }
 
-void t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes)
+void t3_pbl_free(struct t3_dev *dev, struct t3_quota *quota, u32 addr, u32 bytes)
 {
 	card.pbls -= addr == PBL_ADDR;
 }

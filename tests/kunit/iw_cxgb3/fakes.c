@@ -46,7 +46,7 @@ FIXED(int, t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size, gfp
 EMPTY(t3_dma_free(struct t3_dev *dev, struct t3_dma *mem))
 FIXED(int, t3_id_get(struct t3_dev *dev, struct t3_ids *ids, struct t3_quota *quota), -ENOMEM)
 EMPTY(t3_id_put(struct t3_ids *ids, struct t3_quota *quota, u32 id))
-EMPTY(t3_pbl_free(struct t3_dev *dev, u32 addr, u32 bytes))
+EMPTY(t3_pbl_free(struct t3_dev *dev, struct t3_quota *quota, u32 addr, u32 bytes))
 
 struct t3_mmap * __weak t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem, size_t len)
 {

@@ -472,14 +472,14 @@ static void refused_page_list_is_not_charged(struct kunit *test)
 
 	pd->quota = &user;
 	for (i = 0; i < STAGS; i++) {
-		others[i] = t3_pbl_alloc(dev, T3_PBL_GRANULE);
+		others[i] = t3_pbl_alloc(dev, NULL, T3_PBL_GRANULE);
 		KUNIT_ASSERT_NE(test, others[i], 0U);
 	}
 	KUNIT_EXPECT_EQ(test, t3_mr_pbl_alloc(dev, &mr, 1, T3_PBL_ALL_RIGHTS, true), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), 0);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 0);
 	for (i = 0; i < STAGS; i++)
-		t3_pbl_free(dev, others[i], T3_PBL_GRANULE);
+		t3_pbl_free(dev, NULL, others[i], T3_PBL_GRANULE);
 }
 
 static struct ib_mr *register_in(struct t3_pd *in, u64 bytes, int access)

@@ -61,11 +61,11 @@ static inline void fake_dma_free(size_t size, struct page *page)
 #pragma pop_macro("WARN_ON")
 #include "pools.c"
 
-/* Small enough to exhaust: 32 ids per doorbell page, 64 STags, 8 and 4 granules. */
+/* Small enough to exhaust: 32 ids per doorbell page, 64 STags, 8 and 16 granules. */
 static const struct rdma_info small_card = {
 	.tpt_base = 0x1000, .tpt_top = 0x1000 + 64 * T3_TPT_ENTRY_BYTES - 1,
 	.pbl_base = 0x10000, .pbl_top = 0x10000 + 8 * T3_PBL_GRANULE - 1,
-	.rqt_base = 0x20000, .rqt_top = 0x20000 + 4 * T3_RQT_GRANULE - 1,
+	.rqt_base = 0x20000, .rqt_top = 0x20000 + 16 * T3_RQT_GRANULE - 1,
 	.udbell_len = 2048 << PAGE_SHIFT,
 };
 
@@ -171,19 +171,19 @@ static void qp_ids_are_unique_and_limited(struct kunit *test)
 static void all_adapter_memory_can_be_allocated_once(struct kunit *test)
 {
 	struct t3_dev *dev = open_card(test, &small_card);
-	u32 pbl[8], rqt[4], i;
+	u32 pbl[8], rqt[16], i;
 
 	for (i = 0; i < ARRAY_SIZE(pbl); i++) {
-		pbl[i] = t3_pbl_alloc(dev, 8);	/* rounded up to a granule */
+		pbl[i] = t3_pbl_alloc(dev, NULL, 8);	/* rounded up to a granule */
 		KUNIT_EXPECT_GE(test, pbl[i], small_card.pbl_base);
 		KUNIT_EXPECT_LE(test, pbl[i] + T3_PBL_GRANULE - 1, small_card.pbl_top);
 	}
-	KUNIT_EXPECT_EQ(test, t3_pbl_alloc(dev, 8), 0);
-	t3_pbl_free(dev, pbl[3], 8);
-	KUNIT_EXPECT_EQ(test, t3_pbl_alloc(dev, T3_PBL_GRANULE), pbl[3]);
-	KUNIT_EXPECT_EQ(test, t3_pbl_alloc(dev, 2 * T3_PBL_GRANULE), 0);
+	KUNIT_EXPECT_EQ(test, t3_pbl_alloc(dev, NULL, 8), 0);
+	t3_pbl_free(dev, NULL, pbl[3], 8);
+	KUNIT_EXPECT_EQ(test, t3_pbl_alloc(dev, NULL, T3_PBL_GRANULE), pbl[3]);
+	KUNIT_EXPECT_EQ(test, t3_pbl_alloc(dev, NULL, 2 * T3_PBL_GRANULE), 0);
 	for (i = 0; i < ARRAY_SIZE(pbl); i++)
-		t3_pbl_free(dev, pbl[i], 8);
+		t3_pbl_free(dev, NULL, pbl[i], 8);
 
 	for (i = 0; i < ARRAY_SIZE(rqt); i++)
 		rqt[i] = t3_rqt_alloc(dev, NULL, T3_RQT_GRANULE >> T3_RQE_SHIFT);
@@ -279,27 +279,30 @@ static void user_is_limited_to_seven_eighths(struct kunit *test)
 	struct t3_quota *other = quota_of_uid(test, dev, 1001);
 	const u32 entries = T3_RQT_GRANULE >> T3_RQE_SHIFT;
 	struct t3_qp_groups a, b, c;
-	u32 rqt[4], all, got = 0;
+	u32 rqt[16], all, got = 0;
 	unsigned int i;
 
 	KUNIT_EXPECT_PTR_EQ(test, one, again);
 	KUNIT_EXPECT_PTR_NE(test, one, other);
 	KUNIT_EXPECT_NULL(test, t3_quota_get(&dev->quotas));	/* the test has the capability */
 
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 14; i++) {
 		rqt[i] = t3_rqt_alloc(dev, one, entries - i);	/* whole granules are charged */
 		KUNIT_EXPECT_NE(test, rqt[i], 0);
 	}
 	KUNIT_EXPECT_EQ(test, t3_rqt_alloc(dev, again, entries), 0);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 1);
-	rqt[3] = t3_rqt_alloc(dev, other, entries);
-	KUNIT_EXPECT_NE(test, rqt[3], 0);
+	rqt[14] = t3_rqt_alloc(dev, other, entries);
+	KUNIT_EXPECT_NE(test, rqt[14], 0);
+	rqt[15] = t3_rqt_alloc(dev, NULL, entries);
+	KUNIT_EXPECT_NE(test, rqt[15], 0);
 	/* A failed allocation is not charged. */
 	KUNIT_EXPECT_EQ(test, t3_rqt_alloc(dev, other, entries), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&other->used[T3_QUOTA_RQT]), T3_RQT_GRANULE);
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 14; i++)
 		t3_rqt_free(dev, one, rqt[i], entries - i);
-	t3_rqt_free(dev, other, rqt[3], entries);
+	t3_rqt_free(dev, other, rqt[14], entries);
+	t3_rqt_free(dev, NULL, rqt[15], entries);
 
 	t3_qp_groups_init(&a);
 	t3_qp_groups_init(&b);
@@ -328,6 +331,94 @@ static void user_is_limited_to_seven_eighths(struct kunit *test)
 	t3_quota_put(&dev->quotas, again);
 	KUNIT_EXPECT_TRUE(test, list_empty(&dev->quotas.list));
 	t3_rsc_close(dev);
+}
+
+#define REGION_GRANULES	1024	/* so that a sixteenth holds the largest receive queue */
+
+static u32 take(struct t3_dev *dev, struct t3_quota *quota, bool pbl, u32 granules)
+{
+	return pbl ? t3_pbl_alloc(dev, quota, granules * T3_PBL_GRANULE) :
+		     t3_rqt_alloc(dev, quota, granules * T3_RQT_GRANULE >> T3_RQE_SHIFT);
+}
+
+static void give_back(struct t3_dev *dev, struct t3_quota *quota, bool pbl, u32 addr, u32 granules)
+{
+	if (pbl)
+		t3_pbl_free(dev, quota, addr, granules * T3_PBL_GRANULE);
+	else
+		t3_rqt_free(dev, quota, addr, granules * T3_RQT_GRANULE >> T3_RQE_SHIFT);
+}
+
+static u32 take_all(struct t3_dev *dev, struct t3_quota *quota, bool pbl, u32 granules, u32 *addrs)
+{
+	u32 n = 0;
+
+	while (n < REGION_GRANULES) {
+		addrs[n] = take(dev, quota, pbl, granules);
+		if (!addrs[n])
+			break;
+		n++;
+	}
+	return n;
+}
+
+/* A user fills the share, frees every second granule, and takes ranges that need two. */
+static void user_leaves_ranges(struct kunit *test, bool pbl)
+{
+	struct rdma_info info = small_card;
+	struct t3_quota *one, *other;
+	u32 *single, *pair, singles, pairs, others, kernels, i;
+	const u32 large = REGION_GRANULES / 16;
+	struct t3_dev *dev;
+
+	info.rqt_base = 0x200000;
+	info.rqt_top = info.rqt_base + REGION_GRANULES * T3_RQT_GRANULE - 1;
+	info.pbl_top = info.pbl_base + REGION_GRANULES * T3_PBL_GRANULE - 1;
+	dev = open_card(test, &info);
+	one = quota_of_uid(test, dev, 1000);
+	other = quota_of_uid(test, dev, 1001);
+	single = kunit_kcalloc(test, REGION_GRANULES, sizeof(*single), GFP_KERNEL);
+	pair = kunit_kcalloc(test, REGION_GRANULES, sizeof(*pair), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, single && pair);
+
+	singles = take_all(dev, one, pbl, 1, single);
+	KUNIT_EXPECT_EQ(test, singles, REGION_GRANULES / 8 * 7);
+	for (i = 0; i < singles; i += 2)
+		give_back(dev, one, pbl, single[i], 1);
+	atomic64_set(&dev->counters[T3_CNT_OVER_QUOTA], 0);
+	pairs = take_all(dev, one, pbl, 2, pair);
+	KUNIT_EXPECT_EQ(test, pairs, 0);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&dev->counters[T3_CNT_OVER_QUOTA]), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&one->used[pbl ? T3_QUOTA_PBL : T3_QUOTA_RQT]),
+			singles / 2 * (pbl ? T3_PBL_GRANULE : T3_RQT_GRANULE));
+
+	others = take(dev, other, pbl, large);
+	KUNIT_EXPECT_NE(test, others, 0);
+	KUNIT_EXPECT_EQ(test, take(dev, other, pbl, 2), 0);	/* more than a sixteenth */
+	kernels = take(dev, NULL, pbl, large);
+	KUNIT_EXPECT_NE(test, kernels, 0);
+
+	for (i = 1; i < singles; i += 2)
+		give_back(dev, one, pbl, single[i], 1);
+	for (i = 0; i < pairs; i++)
+		give_back(dev, one, pbl, pair[i], 2);
+	if (others)
+		give_back(dev, other, pbl, others, large);
+	if (kernels)
+		give_back(dev, NULL, pbl, kernels, large);
+	t3_quota_put(&dev->quotas, one);
+	t3_quota_put(&dev->quotas, other);
+	t3_rsc_close(dev);
+}
+
+static void user_leaves_ranges_for_receive_queues(struct kunit *test)
+{
+	user_leaves_ranges(test, false);
+}
+
+static void user_leaves_ranges_for_page_lists(struct kunit *test)
+{
+	user_leaves_ranges(test, true);
 }
 
 /* A process without the capability causes the allocation. */
@@ -539,6 +630,8 @@ static struct kunit_case rsc_cases[] = {
 	KUNIT_CASE(user_namespace_is_charged_to_who_made_it),
 	KUNIT_CASE(containers_of_root_have_a_share_each),
 	KUNIT_CASE(user_is_limited_to_seven_eighths),
+	KUNIT_CASE(user_leaves_ranges_for_receive_queues),
+	KUNIT_CASE(user_leaves_ranges_for_page_lists),
 	KUNIT_CASE(quota_is_charged_to_the_memcg),
 	KUNIT_CASE(group_of_ids_is_charged_to_the_memcg),
 	KUNIT_CASE(refused_id_is_not_charged),
