@@ -26,12 +26,14 @@ void t3_quotas_init(struct t3_quotas *quotas)
 {
 	spin_lock_init(&quotas->lock);
 	context_unsafe(INIT_LIST_HEAD(&quotas->list)); /* not published yet */
+	quotas->peers.refs = 1;		/* its own: nobody frees it */
 }
 
 /* All contexts, endpoints and listeners of the device are released. */
 void t3_quotas_close(struct t3_quotas *quotas)
 {
 	WARN_ON(!context_unsafe(list_empty(&quotas->list)));	/* there is no user any more */
+	WARN_ON(quotas->peers.refs != 1);
 }
 
 /* With the lock. */

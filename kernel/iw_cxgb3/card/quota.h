@@ -55,7 +55,11 @@ struct t3_quota {
 struct t3_quotas {
 	spinlock_t lock;		/* also for the references of the elements; irq */
 	struct list_head list __guarded_by(&lock);
-	struct t3_quota peers;		/* next hops of connections to listeners without a limit */
+	/*
+	 * Next hops of connections to listeners without a limit. And all that listeners and
+	 * connections use that have no user: see t3_listener_get_quota().
+	 */
+	struct t3_quota peers;
 };
 
 void t3_quotas_init(struct t3_quotas *quotas);

@@ -283,6 +283,19 @@ static void t3_listener_shut_down(struct t3_listener *l)
 	t3_listener_put(l);
 }
 
+/*
+ * When a device is added, the in-tree rdma_cm listens on it for the wildcard ids of all processes.
+ * It does so in a kernel thread, which has no limit, and the process is not known. So all of these
+ * listeners, and their connections, have an account in common.
+ */
+static struct t3_quota *t3_listener_get_quota(struct t3_quotas *quotas,
+					      const struct iw_cm_id *cm_id, __be32 addr)
+{
+	if (current->flags & PF_KTHREAD && cm_id->cm_handler && !addr)
+		return t3_quota_share(quotas, &quotas->peers);
+	return t3_quota_get(quotas);
+}
+
 /**
  * t3_cm_create_listen - iw_create_listen: listen on an address
  * @cm_id: listener's id; receives connect requests until t3_cm_destroy_listen()
@@ -325,7 +338,7 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	INIT_WORK(&l->work, t3_listener_work);
 	init_waitqueue_head(&l->wait);
 
-	l->quota = t3_quota_get(&dev->quotas);
+	l->quota = t3_listener_get_quota(&dev->quotas, cm_id, l->addr);
 	if (IS_ERR(l->quota)) {
 		ret = PTR_ERR(l->quota);
 		goto err_put;

@@ -228,6 +228,19 @@ void t3_ep_return_id(struct t3_ep *ep)
 	spin_unlock_bh(&ep->id_lock);
 }
 
+/*
+ * What a listener may have seven eighths of: of all that those of the common account leave. These
+ * have no limit, since the manager would not use a device that refuses one of them.
+ */
+static u32 t3_listener_share(const struct t3_listener *l, u32 nstids)
+{
+	const struct t3_quota *peers = &l->dev->quotas.peers;
+
+	if (l->quota == peers)
+		return U32_MAX;
+	return nstids - min_t(u32, nstids, atomic_read(&peers->used[T3_QUOTA_STID]));
+}
+
 /* Get an id for a listener. Return: 0, -ENOMEM if none is free, -ENODEV */
 int t3_listener_take_stid(struct t3_listener *l)
 {
@@ -236,7 +249,8 @@ int t3_listener_take_stid(struct t3_listener *l)
 
 	if (!t3_dev_enter(l->dev))
 		return -ENODEV;
-	err = t3_quota_charge(l->dev, l->quota, T3_QUOTA_STID, 1, t3c_data(tdev)->tid_maps.nstids);
+	err = t3_quota_charge(l->dev, l->quota, T3_QUOTA_STID, 1,
+			      t3_listener_share(l, t3c_data(tdev)->tid_maps.nstids));
 	if (!err)
 		stid = cxgb3_alloc_stid(tdev, &t3_client, l);
 	t3_dev_leave(l->dev);

@@ -657,6 +657,63 @@ static void refused_listener_id_is_not_charged(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(used), 0);
 }
 
+static int no_handler(struct iw_cm_id *cm_id, struct iw_cm_event *event)
+{
+	return 0;
+}
+
+/* The in-tree rdma_cm lets a new device listen for the wildcards of all processes. */
+static void wildcards_on_a_new_device_have_a_common_share(struct kunit *test)
+{
+	struct t3_quota *peers = &dev->quotas.peers;
+	static struct t3_quota user = { .refs = 1 };
+	struct t3_listener another = { .dev = dev, .cm = dev->cm, .quota = &user };
+	struct iw_cm_id *id[ARRAY_SIZE(stids)];
+	struct t3_listener *l;
+	unsigned int i;
+
+	KUNIT_ASSERT_TRUE(test, current->flags & PF_KTHREAD);
+	for (i = 0; i < ARRAY_SIZE(id); i++) {
+		id[i] = make_id(test, 0, 100 + i);
+		id[i]->cm_handler = no_handler;
+		/* One that fails would make the device useless. */
+		KUNIT_ASSERT_EQ(test, t3_cm_create_listen(id[i], 4), 0);
+		l = id[i]->provider_data;
+		KUNIT_EXPECT_PTR_EQ(test, l->quota, peers);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&peers->used[T3_QUOTA_STID]), (int)ARRAY_SIZE(id));
+	KUNIT_EXPECT_EQ(test, syn(l, 5), 0);
+	KUNIT_EXPECT_EQ(test, peers->refs, 2 + ARRAY_SIZE(id));	/* the connection's */
+
+	/* A user has a share of the rest. */
+	t3_cm_destroy_listen(id[0]);
+	KUNIT_EXPECT_EQ(test, t3_listener_take_stid(&another), 0);
+	t3_listener_return_stid(&another);
+	atomic_set(&user.used[T3_QUOTA_STID], 1);
+	KUNIT_EXPECT_EQ(test, t3_listener_take_stid(&another), -ENOMEM);
+	for (i = 1; i < ARRAY_SIZE(id); i++)
+		t3_cm_destroy_listen(id[i]);
+	KUNIT_EXPECT_EQ(test, peers->refs, 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&peers->used[T3_QUOTA_STID]), 0);
+}
+
+/* A kernel consumer on an address of its own. And t3_rdma_cm knows the users of its ids. */
+static void other_listeners_in_the_kernel_have_no_limit(struct kunit *test)
+{
+	struct iw_cm_id *one = make_id(test, 0x0a000001, 100), *any = make_id(test, 0, 101);
+	struct t3_listener *l;
+
+	one->cm_handler = no_handler;
+	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(one, 4), 0);
+	l = one->provider_data;
+	KUNIT_EXPECT_NULL(test, l->quota);
+	KUNIT_ASSERT_EQ(test, t3_cm_create_listen(any, 4), 0);
+	l = any->provider_data;
+	KUNIT_EXPECT_NULL(test, l->quota);
+	t3_cm_destroy_listen(one);
+	t3_cm_destroy_listen(any);
+}
+
 struct destroyer {
 	struct work_struct work;
 	struct iw_cm_id *id;
@@ -764,6 +821,8 @@ static struct kunit_case listen_cases[] = {
 	KUNIT_CASE(syn_after_unlisten_is_refused),
 	KUNIT_CASE(messages_of_a_listener_are_freed_with_it),
 	KUNIT_CASE(refused_listener_id_is_not_charged),
+	KUNIT_CASE(wildcards_on_a_new_device_have_a_common_share),
+	KUNIT_CASE(other_listeners_in_the_kernel_have_no_limit),
 	KUNIT_CASE(destroy_waits_for_an_upcall),
 	KUNIT_CASE(failed_create_waits_for_an_upcall),
 	{}
