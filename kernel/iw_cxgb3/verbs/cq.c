@@ -298,6 +298,9 @@ static int t3_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	unsigned long flags;
 	int n = 0;
 
+	/* The ring of a process is its own, and it can write anything into it. */
+	if (cq->user_rptr)
+		return -EOPNOTSUPP;
 	spin_lock_irqsave(&cq->lock, flags);
 	while (n < num) {
 		if (t3_cq_next_wc(cq, &wc[n]))

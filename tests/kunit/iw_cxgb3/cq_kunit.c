@@ -147,6 +147,17 @@ static unsigned int arm(struct kunit *test, enum ib_cq_notify_flags flags)
 	return card.calls - before;
 }
 
+/* The library polls the ring itself. The driver does not enable the command of uverbs. */
+static void ring_of_a_process_is_not_polled(struct kunit *test)
+{
+	struct ib_wc wc;
+
+	produce(1, 0);
+	make_user_cq();
+	KUNIT_EXPECT_EQ(test, t3_poll_cq(&cq.ibcq, 1, &wc), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, cq.rptr, 0);
+}
+
 static int arm_reporting_missed(enum ib_cq_notify_flags flags)
 {
 	return t3_req_notify_cq(&cq.ibcq, flags | IB_CQ_REPORT_MISSED_EVENTS);
@@ -487,6 +498,7 @@ static void failed_arming_leads_to_a_poll(struct kunit *test)
 }
 
 static struct kunit_case cq_cases[] = {
+	KUNIT_CASE(ring_of_a_process_is_not_polled),
 	KUNIT_CASE(unread_entries_raise_an_event),
 	KUNIT_CASE(full_ring_raises_an_event),
 	KUNIT_CASE(entry_after_arming_is_reported_by_the_card),
