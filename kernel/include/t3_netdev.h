@@ -24,11 +24,26 @@ static inline struct net_device *t3_vlan_below(const struct net_device *ndev)
 	return NULL;
 }
 
-/* The body of the loop runs for each VLAN device on @port. */
-#define t3_for_each_vlan_rcu(port, vlan, iter)			\
-	netdev_for_each_upper_dev_rcu(port, vlan, iter)		\
-		if (t3_vlan_below(vlan) != (port))		\
-			continue;				\
+static inline bool t3_has_vlans(const struct net_device *port)
+{
+#if IS_ENABLED(CONFIG_VLAN_8021Q)
+	return rcu_access_pointer(port->vlan_info);
+#else
+	return false;
+#endif
+}
+
+/*
+ * The body of the loop runs for each VLAN device on @port. @id counts their ids, of which there are
+ * few: users make any number of other interfaces on a port.
+ */
+#define t3_for_each_vlan_rcu(port, vlan, id)						\
+	for ((id) = t3_has_vlans(port) ? 0 : VLAN_N_VID;				\
+	     (id) < VLAN_N_VID &&							\
+	     ((vlan) = __vlan_find_dev_deep_rcu(port, htons(ETH_P_8021Q), id), true);	\
+	     (id)++)									\
+		if (!(vlan) || t3_vlan_below(vlan) != (port))				\
+			continue;							\
 		else
 
 /* @left: how many addresses to look at; those that it has looked at are subtracted. */

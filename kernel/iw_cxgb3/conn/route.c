@@ -47,7 +47,7 @@ bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
 }
 
 /*
- * How many interfaces and addresses of a port a look-up visits: it may be in the softirq of a SYN,
+ * How many addresses of a port and its VLANs a look-up visits: it may be in the softirq of a SYN,
  * and the owner of a port or a VLAN can make any number of them.
  */
 #define T3_ROUTE_MAX_VISITS	1024
@@ -56,7 +56,7 @@ bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
  * struct t3_route_search - a search of the interfaces of a card for an address
  * @net: the namespace of the interface, which is only compared; NULL: any
  * @addr: the address
- * @left: how many interfaces and addresses of the port to visit
+ * @left: how many addresses of the port and its VLANs to visit
  */
 struct t3_route_search {
 	const struct net *net;
@@ -75,18 +75,14 @@ static struct net_device *t3_route_search_port(struct net_device *port,
 					       struct t3_route_search *search)
 	__must_hold_shared(RCU)
 {
-	struct net_device *upper;
-	struct list_head *iter;
+	struct net_device *vlan;
+	unsigned int id;
 
 	if (t3_route_match(port, search))
 		return port;
-	netdev_for_each_upper_dev_rcu(port, upper, iter) {
-		if (!search->left)
-			break;
-		search->left--;
-		if (t3_vlan_below(upper) == port && t3_route_match(upper, search))
-			return upper;
-	}
+	t3_for_each_vlan_rcu(port, vlan, id)
+		if (t3_route_match(vlan, search))
+			return vlan;
 	return NULL;
 }
 
@@ -163,19 +159,17 @@ static bool t3_route_others_have(const struct net_device *ndev, const struct net
 	return !net_eq(dev_net(ndev), net) && __ip_dev_find(dev_net(ndev), addr, false) == ndev;
 }
 
-/* Whether another namespace has an address on a port or what is above it; also after too many. */
+/* Whether another namespace has an address on a port or a VLAN on it. */
 static bool t3_route_conflicts_on(struct net_device *port, const struct net *net, __be32 addr)
 	__must_hold_shared(RCU)
 {
-	unsigned int left = T3_ROUTE_MAX_VISITS;
-	struct net_device *upper;
-	struct list_head *iter;
+	struct net_device *vlan;
+	unsigned int id;
 
 	if (t3_route_others_have(port, net, addr))
 		return true;
-	netdev_for_each_upper_dev_rcu(port, upper, iter)
-		if (!left-- || (t3_vlan_below(upper) == port &&
-				t3_route_others_have(upper, net, addr)))
+	t3_for_each_vlan_rcu(port, vlan, id)
+		if (t3_route_others_have(vlan, net, addr))
 			return true;
 	return false;
 }

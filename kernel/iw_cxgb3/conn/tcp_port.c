@@ -254,13 +254,13 @@ static int t3_tcp_places_at(struct list_head *places, struct net_device *ndev)
 static int t3_tcp_places_add(struct list_head *places, struct net_device *ndev)
 {
 	struct net_device *vlan;
-	struct list_head *iter;
+	unsigned int id;
 	int ret;
 
 	rcu_read_lock();
 	ret = t3_tcp_places_at(places, ndev);
 	if (!t3_vlan_below(ndev)) {
-		t3_for_each_vlan_rcu(ndev, vlan, iter)
+		t3_for_each_vlan_rcu(ndev, vlan, id)
 			if (!ret)
 				ret = t3_tcp_places_at(places, vlan);
 	}

@@ -53,7 +53,7 @@ static int cm_iw_walk(struct ib_device *device, struct cm_iw_walk *walk,
 	__must_hold_shared(RCU)
 {
 	struct net_device *vlan;
-	struct list_head *iter;
+	unsigned int id;
 	int ret = 0;
 	u32 port;
 
@@ -63,7 +63,7 @@ static int cm_iw_walk(struct ib_device *device, struct cm_iw_walk *walk,
 			continue;
 		ret = visit(walk->port, walk);
 		if (!ret) {
-			t3_for_each_vlan_rcu(walk->port, vlan, iter) {
+			t3_for_each_vlan_rcu(walk->port, vlan, id) {
 				ret = visit(vlan, walk);
 				if (ret)
 					break;

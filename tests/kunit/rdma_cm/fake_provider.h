@@ -718,9 +718,8 @@ static int fake_put_entry(struct rdma_restrack_entry *entry)
 #define get_mem_cgroup_from_mm		fake_memcg_of
 #define css_get				fake_hold_css
 #define mem_cgroup_put			fake_put_memcg
-#undef netdev_for_each_upper_dev_rcu
-#define netdev_for_each_upper_dev_rcu(ndev, above, iter) \
-	for ((iter) = NULL, (above) = fake_upper(); above; (above) = NULL)
+#define t3_has_vlans(ndev)		true
+#define __vlan_find_dev_deep_rcu(ndev, proto, id)	((id) == 5 ? fake_upper() : NULL)
 #define t3_vlan_below			fake_vlan_below
 #define __in_dev_get_rcu		fake_addrs_of
 #define __in6_dev_get			fake_addrs6_of
