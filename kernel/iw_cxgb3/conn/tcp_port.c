@@ -268,20 +268,25 @@ static int t3_tcp_places_add(struct list_head *places, struct net_device *ndev)
 	return ret;
 }
 
+/* Empty if the manager answers for the port. */
 static int t3_tcp_places_find(struct list_head *list, struct t3_dev *dev,
 			      const struct iw_cm_id *cm_id, __be32 addr)
 {
+	bool managers = t3_tcp_port_is_managers(cm_id);
 	struct net_device *ndev;
 	unsigned int i;
 	int ret = 0;
 
 	if (addr) {
 		ndev = t3_route_local_dev(dev, t3_cm_id_net(cm_id), addr);
-		ret = ndev ? t3_tcp_places_add(list, ndev) : -EADDRNOTAVAIL;
+		if (!ndev)
+			return -EADDRNOTAVAIL;
+		if (!managers)
+			ret = t3_tcp_places_add(list, ndev);
 		dev_put(ndev);
 		return ret;
 	}
-	for (i = 0; !ret && !t3_tcp_port_is_managers(cm_id) && i < dev->ports.nports; i++)
+	for (i = 0; !ret && !managers && i < dev->ports.nports; i++)
 		ret = t3_tcp_places_add(list, dev->ports.lldevs[i]);
 	return ret;
 }
@@ -315,7 +320,7 @@ int t3_tcp_port_listen(struct t3_dev *dev, const struct iw_cm_id *cm_id, struct 
 	struct t3_tcp_place *place;
 
 	list_for_each_entry(place, places, node) {
-		if (!ret && !t3_tcp_port_is_managers(cm_id))
+		if (!ret)
 			ret = t3_tcp_place_hold(place, local);
 		if (place->net)
 			put_net(place->net);

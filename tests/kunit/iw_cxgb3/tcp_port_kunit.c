@@ -203,13 +203,17 @@ static void manager_answers_for_its_ports(struct kunit *test)
 	mapped->sin_port = htons(PORT);
 	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, &places), 0);
 	KUNIT_EXPECT_TRUE(test, list_empty(&t3_tcp_ports));
+	KUNIT_EXPECT_TRUE(test, list_empty(&places));
 	t3_tcp_port_unlisten(&places);
 	KUNIT_EXPECT_NULL(test, hold_connect(HOST, PORT));
 	((struct sockaddr_in *)&cm_id->local_addr)->sin_port = htons(PORT);
 	cm_id->cm_handler = NULL;
 	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, &places), 0);
 	KUNIT_EXPECT_TRUE(test, list_empty(&t3_tcp_ports));
+	KUNIT_EXPECT_TRUE(test, list_empty(&places));
 	t3_tcp_port_unlisten(&places);
+	KUNIT_EXPECT_EQ(test, hold_listener(INADDR_ANY, PORT, &places), 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&places));
 	KUNIT_EXPECT_NULL(test, hold_connect(HOST, PORT));
 }
 
@@ -304,7 +308,6 @@ static void listener_on_a_vlan_has_no_vlan_on_it(struct kunit *test)
 
 	lo_is_vlan = true;
 	dev_net_set(&vlan_on_lo, &init_net);
-	cm_id->cm_handler = NULL;	/* no sockets */
 	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, &places), 0);
 	KUNIT_EXPECT_TRUE(test, list_is_singular(&places));
 	t3_tcp_port_unlisten(&places);
