@@ -26,7 +26,7 @@ void t3_quotas_init(struct t3_quotas *quotas)
 {
 	spin_lock_init(&quotas->lock);
 	context_unsafe(INIT_LIST_HEAD(&quotas->list)); /* not published yet */
-	quotas->peers.refs = 1;		/* its own: nobody frees it */
+	quotas->peers.refs = 1;		/* its own: it is never freed */
 }
 
 /* All contexts, endpoints and listeners of the device are released. */
