@@ -556,7 +556,25 @@ struct uv_events *uv_events_get_fd(struct uv_file *file, s64 fd, bool async)
 	return events;
 }
 
-/* Closes all event queues of a file before the context is freed. */
+/* With the device's lists_mutex. The release of the descriptor finds the event file unlisted. */
+static struct uv_events *uv_events_unlist_first(struct uv_file *file)
+	__must_hold(&file->base.device->lists_mutex)
+{
+	struct uv_events *events = list_first_entry_or_null(uv_file_events(file), struct uv_events,
+							    in_file);
+
+	lockdep_assert_held(&file->base.device->lists_mutex);
+	if (events) {
+		list_del_init(&events->in_file);
+		uv_events_unregister_handler(events);
+	}
+	return events;
+}
+
+/*
+ * Closes all event queues of a file before the context is freed. A process can have any number of
+ * them, and others on the device need lists_mutex, so they get it after each one.
+ */
 void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 {
 	struct mutex *lists = &file->base.device->lists_mutex;
@@ -565,10 +583,12 @@ void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 	struct uv_events *events;
 
 	lockdep_assert_held_write(&file->base.hw_destroy_rwsem);
-	mutex_lock(lists);
-	list_for_each_entry(events, uv_file_events(file), in_file) {
-		uv_events_unregister_handler(events);
-		uv_events_close_queue(events, events->async ? after : UV_CLOSE_DISCARD);
-	}
-	mutex_unlock(lists);
+	do {
+		mutex_lock(lists);
+		events = uv_events_unlist_first(file);
+		/* It exists, since its release waits for the mutex. */
+		if (events)
+			uv_events_close_queue(events, events->async ? after : UV_CLOSE_DISCARD);
+		mutex_unlock(lists);
+	} while (events);
 }

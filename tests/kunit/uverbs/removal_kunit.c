@@ -130,6 +130,23 @@ static void device_fatal_follows_unread_events(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)user_poll(async_fd), (int)EPOLLERR);
 }
 
+/* One by one: a process can have any number of channels, and others wait for lists_mutex. */
+static void removal_unlists_event_files(struct kunit *test)
+{
+	struct uv_file *file = opened->private_data;
+	int first, second;
+
+	KUNIT_ASSERT_EQ(test, user_create_channel(opened, &first), 0);
+	KUNIT_ASSERT_EQ(test, user_create_channel(opened, &second), 0);
+	close_fd(first);
+	KUNIT_EXPECT_FALSE(test, list_empty(&file->events));
+	fake_device_remove(fake);
+	KUNIT_EXPECT_TRUE(test, list_empty(&file->events));
+	KUNIT_EXPECT_EQ(test, (int)user_poll(second), (int)EPOLLERR);
+	close_fd(second);
+	KUNIT_EXPECT_TRUE(test, list_empty(&file->events));
+}
+
 /* D9: DEVICE_FATAL needs no allocation, so it is never lost. */
 static void device_fatal_needs_no_allocation(struct kunit *test)
 {
@@ -896,6 +913,7 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(destroy_after_removal_reports_events),
 	KUNIT_CASE(last_event_is_device_fatal),
 	KUNIT_CASE(device_fatal_follows_unread_events),
+	KUNIT_CASE(removal_unlists_event_files),
 	KUNIT_CASE(device_fatal_needs_no_allocation),
 	KUNIT_CASE(removal_with_file_without_context),
 	KUNIT_CASE(second_device_is_independent),
