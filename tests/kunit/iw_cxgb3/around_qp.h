@@ -79,7 +79,8 @@ static const struct t3_transition *fsm_lookup(enum t3_qp_state from, enum t3_qp_
 enum { PBL_ADDR = 0x8000 };
 
 static struct {
-	unsigned int sent, aborts, connect_aborts, closes, limited_closes, terminates, rung, handlers;
+	unsigned int sent, aborts, connect_aborts, closes, limited_closes, terminates;
+	unsigned int rung, handlers;
 	struct t3_term term;		/* of the last TERMINATE */
 	unsigned int disconnected_now;	/* aborts and closes in the caller's context */
 	int send_error, respond_error;
