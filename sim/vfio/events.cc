@@ -52,6 +52,10 @@ const std::string& SeenEvent::name() const {
     return *name_;
 }
 
+std::uint32_t SeenEvent::tid() const {
+    return trace::tid_of(event_of(0, head, data));
+}
+
 // --- EventFilter -------------------------------------------------------------------------------------------
 
 std::vector<std::string> EventFilter::kinds() {
@@ -93,8 +97,7 @@ bool EventFilter::fits(const SeenEvent& event) const {
     const RecordHead& head = event.head;
     if ((kinds_ >> static_cast<unsigned>(head.kind) & 1) == 0 || (qp_ && head.qp != *qp_))
         return false;
-    return (!tid_ || trace::tid_of(event_of(0, head, event.data)) == *tid_) &&
-           (name_.empty() || event.name() == name_);
+    return (!tid_ || event.tid() == *tid_) && (name_.empty() || event.name() == name_);
 }
 
 // --- Subscription ------------------------------------------------------------------------------------------
@@ -241,8 +244,7 @@ void CardEvents::check_rules(const SeenEvent& event) {
     if (event.head.kind == EventKind::reset) {
         rules_.clear();
     } else if (event.head.kind == EventKind::work_request && event.name() == "TID_RELEASE") {
-        const std::uint32_t tid = trace::tid_of(event_of(0, event.head, event.data));
-        std::erase_if(rules_, [tid](const Rule& rule) { return rule.filter.tid() == tid; });
+        std::erase_if(rules_, [tid = event.tid()](const Rule& rule) { return rule.filter.tid() == tid; });
     }
     for (Rule& rule : due) {
         if (rule.at_once)

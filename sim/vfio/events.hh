@@ -26,6 +26,7 @@ class SeenEvent {
 public:
     SeenEvent(const RecordHead& head, Bytes data) : head(head), data(data) {}
     [[nodiscard]] const std::string& name() const;
+    [[nodiscard]] std::uint32_t tid() const;
 
     const RecordHead& head;
     const Bytes data;
