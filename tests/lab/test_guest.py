@@ -3,8 +3,10 @@
 
 import pytest
 from labkit import Lab, guest
+from labkit.errors import GuestEnded
 from labkit.image import Image
 from labkit.process import Child
+from labkit.sim import Sim
 
 WARNING = "[    5.000000] WARNING: CPU: 0 PID: 7 at kernel/workqueue.c:1 f+0x1"
 PANIC = "[    6.000000] Kernel panic - not syncing: sysrq triggered crash"
@@ -41,3 +43,20 @@ def test_a_guest_that_ends_without_a_panic_is_reported_beside_its_warning(ended)
     lab.guests = [ended]
     found = lab.new_trouble()
     assert WARNING in found and "g0 ended; its console's end:" in found
+
+
+def test_the_end_of_the_model_is_the_cause_of_an_abort_of_qemu(tmp_path):
+    """The model's sockets are closed, so QEMU aborts, before the model's parent can see its end."""
+
+    class Model(Sim):
+        def __init__(self):
+            self._child = Child("t3sim", ["sh", "-c", "sleep 0.3; kill -KILL $$"], tmp_path / "t3sim.log")
+
+    made = guest.Guest(
+        *(0, Image("bookworm", tmp_path, "6.1", ()), guest.Machine(), tmp_path, tmp_path, tmp_path, []), sim=Model()
+    )
+    made._qemu = Child("QEMU of g0", ["sh", "-c", "kill -ABRT $$"], tmp_path / "qemu.log")
+    made._qemu.wait(10)
+    assert not made.reap()
+    with pytest.raises(GuestEnded, match="t3sim ended with status -9"):
+        made.channel.start("true")

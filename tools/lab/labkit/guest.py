@@ -3,6 +3,7 @@
 
 import os
 import shlex
+import signal
 import socket
 import tempfile
 import threading
@@ -16,6 +17,7 @@ from .channel import Channel, Command, Result, deadline
 from .errors import GuestEnded, LabError
 from .image import Image
 from .process import Child, tail
+from .sim import Sim
 
 BOOT_DEADLINE = 90.0  # several times as long with UEFI, and with an init of the guest's own
 QEMU_DEADLINE = 30.0  # until its sockets exist
@@ -76,6 +78,7 @@ class Guest:
         share: Path,
         cards: Sequence[Path],
         nics: Sequence[Nic] = (),
+        sim: Sim | None = None,
     ):
         self.number = number
         self.name = f"g{number}"
@@ -88,6 +91,7 @@ class Guest:
         self.kernel_log = artifacts / f"{self.name}.kernel.log"
         self._machine = machine
         self.cards = cards
+        self._sim = sim  # serves the cards
         self._agent_socket = sockets / f"{self.name}.agent"
         self._initramfs = artifacts / f"{self.name}.initramfs"
         self._qemu_log = artifacts / f"{self.name}.qemu.log"
@@ -161,6 +165,9 @@ class Guest:
 
     def _end_report(self) -> str:
         status = self._qemu.wait(2.0) if self._qemu else None
+        # QEMU aborts when t3sim ends during an access to a card, perhaps before the parent can see that t3sim ended.
+        if self._sim and self._sim.ended(1.0 if status == -signal.SIGABRT else 0):
+            return self._sim.end_report()
         return f"{self.name}: QEMU ended with status {status}; the console's end:\n{tail(self.console, 50)}"
 
     def end(self) -> None:

@@ -142,7 +142,9 @@ class Lab:
         for number in range(self._count):
             own = cards[sum(self.cards[:number]) : sum(self.cards[: number + 1])]
             suite = self.suites[number]
-            guest = Guest(number, images[suite], self._machine, sockets, self.artifacts, share, own, nics[number])
+            guest = Guest(
+                number, images[suite], self._machine, sockets, self.artifacts, share, own, nics[number], self.sim
+            )
             self.guests.append(guest)
             guest.boot(emulators[suite])
         threading.Thread(target=self._watch, name="watch", daemon=True).start()

@@ -96,6 +96,10 @@ class Sim(Script):
     def alive(self) -> bool:
         return self._child.status is None
 
+    def ended(self, timeout: float) -> bool:
+        """Whether it ended, or ends within the timeout."""
+        return self._child.wait(timeout) is not None
+
     def end_report(self) -> str:
         return f"t3sim ended with status {self._child.status}; its log's end:\n{self._child.tail(60)}"
 
