@@ -29,6 +29,12 @@ def test_prose_has_at_most_120_columns(document):
     assert not [line for line in prose.splitlines() if len(line) > 120]
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(paths.REPO)))
+def test_a_line_of_a_quote_has_one_mark(document):
+    """A text that was wrapped as if the marks were words has them in the middle of lines."""
+    assert not re.findall(r"^> ?> .*|^>.* > .*", document.read_text(), re.M)
+
+
 def test_make_targets_of_the_readme_exist():
     makefile = (paths.REPO / "Makefile").read_text()
     targets = {target for rule in re.findall(r"^([a-z -]+):", makefile, re.M) for target in rule.split()}
