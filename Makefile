@@ -20,7 +20,7 @@ export CCACHE_NOHASHDIR ?= 1
 
 help:
 	@sed -n 's/^#   make /  make /p' Makefile
-	@echo "  make sim        the card model, $(BUILD)/sim/vfio/t3sim"
+	@echo "  make sim        the card model, $(BUILD)/sim/t3sim"
 	@echo "  make tools      ofedctrl, t3info, t3doctor, ofed-check"
 	@echo "  make examples   the programs of examples/"
 	@echo "  make provider   the libibverbs provider for this machine's rdma-core"

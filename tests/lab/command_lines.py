@@ -16,7 +16,7 @@ FOLDERS = {
     "t3accept": "build/tools",
     "ofed-check": "build/tools",
     "ofed-env": "userspace/aix",
-    "t3sim": "build/sim/vfio",
+    "t3sim": "build/sim",
     "t3lab": "tools/lab",
 }
 TOOLS = tuple(FOLDERS)

@@ -12,7 +12,7 @@ from labkit import paths
 # Calls in test functions that run a tool, beside its name.
 RUNS = {"t3accept": ("accept(",), "t3doctor": ("doctor(", "expect("), "t3lab": ("t3lab(", "T3LAB")}
 # C++ tests of command lines.
-CPP = {"t3sim": ("tests/sim/vfio/options_test.cc", "tests/sim/vfio/program_test.cc", "tests/sim/trace/views_test.cc")}
+CPP = {"t3sim": ("tests/sim/rig/options_test.cc", "tests/sim/rig/program_test.cc", "tests/sim/trace/views_test.cc")}
 OPTION = re.compile(r"(?<![\w-])--?[a-z][\w-]*")
 
 

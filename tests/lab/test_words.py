@@ -73,10 +73,10 @@ WORDS = (
             (path, "")
             for path in (
                 "sim/card/*",
-                "sim/vfio/card_commands.cc",
-                "sim/vfio/commands.*",
+                "sim/rig/card_commands.cc",
+                "sim/rig/commands.*",
                 "tests/sim/nic/*",
-                "tests/sim/vfio/program_test.cc",
+                "tests/sim/rig/program_test.cc",
                 "tests/hostile_card/*",
                 "docs/faults.md",
                 "docs/man/t3sim.1.scd",

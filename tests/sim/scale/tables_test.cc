@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // The tables of `t3sim ctl`, of cards with connections.
-#include "sim/vfio/tables.hh"
+#include "sim/rig/tables.hh"
 
 #include <algorithm>
 #include <set>

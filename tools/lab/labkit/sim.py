@@ -47,7 +47,7 @@ def straight(cards: int, ports: int) -> list[Wire]:
 
 def program() -> Path:
     """The model of this tree; T3SIM selects another one, e.g. one with sanitizers."""
-    return Path(os.environ.get("T3SIM") or paths.REPO / "build/sim/vfio/t3sim")
+    return Path(os.environ.get("T3SIM") or paths.REPO / "build/sim/t3sim")
 
 
 class Sim(Script):

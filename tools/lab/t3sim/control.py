@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""The control protocol of t3sim: a JSON object per line each way (sim/vfio/README.md)."""
+"""The control protocol of t3sim: a JSON object per line each way (sim/rig/README.md)."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "sim/vfio/commands.hh"
+#include "sim/rig/commands.hh"
 
 #include <algorithm>
 

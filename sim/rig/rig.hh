@@ -17,8 +17,8 @@
 #include "sim/core/recorder.hh"
 #include "sim/net/pcapng.hh"
 #include "sim/net/wire.hh"
-#include "sim/vfio/events.hh"
-#include "sim/vfio/options.hh"
+#include "sim/rig/events.hh"
+#include "sim/rig/options.hh"
 
 namespace t3sim {
 

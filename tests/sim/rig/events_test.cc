@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "sim/vfio/events.hh"
+#include "sim/rig/events.hh"
 #include "tests/sim/scale/test_driver.hh"
 
 namespace t3sim::test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "sim/vfio/events.hh"
+#include "sim/rig/events.hh"
 
 #include <algorithm>
 #include <stdexcept>

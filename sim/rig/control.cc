@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "sim/vfio/control.hh"
+#include "sim/rig/control.hh"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "sim/core/client_fd.hh"
-#include "sim/vfio/commands.hh"
+#include "sim/rig/commands.hh"
 
 namespace t3sim {
 namespace {

@@ -28,7 +28,7 @@
 
 #include "sim/core/fd.hh"
 #include "sim/core/unix_socket.hh"
-#include "sim/vfio/control.hh"
+#include "sim/rig/control.hh"
 #include "sim/vfio/protocol.hh"
 #include "tests/sim/hostile/effort.hh"
 

@@ -13,7 +13,7 @@
 #include "sim/core/event_loop.hh"
 #include "sim/core/unix_socket.hh"
 #include "sim/core/worker.hh"
-#include "sim/vfio/rig.hh"
+#include "sim/rig/rig.hh"
 
 namespace t3sim {
 

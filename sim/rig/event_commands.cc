@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "sim/vfio/commands.hh"
+#include "sim/rig/commands.hh"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "sim/vfio/events.hh"
+#include "sim/rig/events.hh"
 
 namespace t3sim::commands {
 namespace {

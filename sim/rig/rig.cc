@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "sim/vfio/rig.hh"
+#include "sim/rig/rig.hh"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "sim/vfio/options.hh"
+#include "sim/rig/options.hh"
 
 #include <algorithm>
 #include <charconv>

@@ -16,11 +16,11 @@
 
 #include "sim/core/event_loop.hh"
 #include "sim/core/log_sink.hh"
+#include "sim/rig/control.hh"
+#include "sim/rig/control_client.hh"
+#include "sim/rig/options.hh"
+#include "sim/rig/rig.hh"
 #include "sim/trace/trace.hh"
-#include "sim/vfio/control.hh"
-#include "sim/vfio/control_client.hh"
-#include "sim/vfio/options.hh"
-#include "sim/vfio/rig.hh"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "sim/vfio/control_client.hh"
+#include "sim/rig/control_client.hh"
 
 #include <array>
 #include <cerrno>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "sim/core/unix_socket.hh"
-#include "sim/vfio/commands.hh"
+#include "sim/rig/commands.hh"
 
 namespace t3sim {
 namespace {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "sim/core/number.hh"
-#include "sim/vfio/rig.hh"
-#include "sim/vfio/tables.hh"
+#include "sim/rig/rig.hh"
+#include "sim/rig/tables.hh"
 
 namespace t3sim::commands {
 

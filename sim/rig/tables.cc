@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "sim/vfio/tables.hh"
+#include "sim/rig/tables.hh"
 
 #include <algorithm>
 #include <optional>
