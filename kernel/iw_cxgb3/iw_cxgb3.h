@@ -142,6 +142,7 @@ struct t3_dev {
 	struct mutex db_mutex;		/* T3_DEV_DB_OFF and the QPs' status words */
 	unsigned long db_next __guarded_by(&db_mutex);	/* id of the QP to ring next */
 	unsigned long ports_up;		/* bit per port, port.c */
+	unsigned long ports_slow;	/* the same: at most 1 Gbit/s, or no link */
 	struct t3_ctrl ctrl;
 
 	struct xarray qps;		/* id -> t3_qp, irq lock */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events of the ports and of the VLAN devices on them: the link state; the MAC address, which makes
- * the GID; and addresses and interfaces that are removed. From 6.14 on
+ * Events of the ports and of the VLAN devices on them: the link state and speed; the MAC address,
+ * which makes the GID; and addresses and interfaces that are removed. From 6.14 on
  * ib_core reports the link state of a port. On older kernels the driver must.
  * cxgb3's own events (OFFLOAD_PORT_UP, OFFLOAD_PORT_DOWN) are not sufficient: they report
  * that an interface is set up or down, not that a cable is unplugged.
  */
+#include <linux/ethtool.h>
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
@@ -20,13 +21,32 @@ static bool t3_port_has_link(const struct net_device *netdev)
 	return netif_running(netdev) && netif_carrier_ok(netdev);
 }
 
+/*
+ * The speed that ib_get_eth_speed() finds, for query_port, which must not take rtnl as that
+ * function does (docs/locking.md).
+ */
+static void t3_port_check_speed(struct t3_dev *dev, u32 i)
+{
+	struct ethtool_link_ksettings link;
+
+	ASSERT_RTNL();
+	if (__ethtool_get_link_ksettings(dev->ports.lldevs[i], &link))
+		return;
+	assign_bit(i, &dev->ports_slow,
+		   link.base.speed <= SPEED_1000 || link.base.speed == (u32)SPEED_UNKNOWN);
+}
+
 /* ports_up is the state that the last event or a query reported to consumers. */
 void t3_ports_init(struct t3_dev *dev)
 {
 	u32 i;
 
-	for (i = 0; i < dev->ports.nports; i++)
+	rtnl_lock();
+	for (i = 0; i < dev->ports.nports; i++) {
+		t3_port_check_speed(dev, i);
 		assign_bit(i, &dev->ports_up, t3_port_has_link(dev->ports.lldevs[i]));
+	}
+	rtnl_unlock();
 }
 
 static void t3_port_check_link(struct t3_dev *dev, u32 i)
@@ -43,10 +63,12 @@ static void t3_port_check_link(struct t3_dev *dev, u32 i)
 static void t3_port_event(struct t3_dev *dev, u32 i, unsigned long event)
 {
 	ASSERT_RTNL();
-	if (event == NETDEV_CHANGEADDR)
+	if (event == NETDEV_CHANGEADDR) {
 		t3_dev_dispatch(dev, IB_EVENT_GID_CHANGE, i + 1);
-	else
-		t3_port_check_link(dev, i);
+		return;
+	}
+	t3_port_check_speed(dev, i);	/* before a consumer learns of the link */
+	t3_port_check_link(dev, i);
 }
 
 /* The device of a port, or NULL. Its reference keeps the device registered. */

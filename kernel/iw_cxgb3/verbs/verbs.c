@@ -56,17 +56,18 @@ static int t3_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	return 0;
 }
 
-/* A constant speed: ib_get_eth_speed() takes rtnl, which the NIC driver's remove may hold. */
 static int t3_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 {
+	bool slow = test_bit(port - 1, &to_t3_dev(ibdev)->ports_slow);
+
 	attr->port_cap_flags = IB_PORT_CM_SUP | IB_PORT_SNMP_TUNNEL_SUP | IB_PORT_REINIT_SUP |
 			       IB_PORT_DEVICE_MGMT_SUP | IB_PORT_VENDOR_CLASS_SUP |
 			       IB_PORT_BOOT_MGMT_SUP;
 	attr->gid_tbl_len = 1;
 	attr->pkey_tbl_len = 1;
-	/* 10 Gbit/s Ethernet, as an InfiniBand width and speed. */
+	/* 1 or 10 Gbit/s, as ib_get_eth_speed() names them: 1X is 2.5 or 10 Gbit/s. */
 	attr->active_width = IB_WIDTH_1X;
-	attr->active_speed = IB_SPEED_FDR10;
+	attr->active_speed = slow ? IB_SPEED_SDR : IB_SPEED_FDR10;
 	attr->max_msg_sz = U32_MAX;
 	return 0;
 }

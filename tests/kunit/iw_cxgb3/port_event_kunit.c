@@ -84,6 +84,55 @@ static void mac_address_change_reports_gid_change(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, gid_changes, 1);
 }
 
+static struct {
+	u32 speed;
+	int error;
+} cable;
+
+static int settings_of_the_link(struct net_device *netdev, struct ethtool_link_ksettings *link)
+{
+	link->base.speed = cable.speed;
+	return cable.error;
+}
+
+/* As ib_get_eth_speed(), for which a port without a link has 1 Gbit/s. */
+static void port_has_the_speed_of_its_link(struct kunit *test)
+{
+	static const struct ethtool_ops ops = { .get_link_ksettings = settings_of_the_link };
+	static const struct {
+		u32 speed;
+		int error;
+		bool slow, was_slow;
+	} rows[] = {
+		{ .speed = SPEED_1000, .slow = true },
+		{ .speed = SPEED_100, .slow = true },
+		{ .speed = SPEED_10000, .was_slow = true },
+		{ .speed = (u32)SPEED_UNKNOWN, .slow = true },
+		{ .error = -ENODEV },
+		{ .error = -ENODEV, .slow = true, .was_slow = true },
+	};
+	struct net_device *port = dev->ports.lldevs[0];
+	struct netdev_notifier_info info = { .dev = port };
+	unsigned int i;
+
+	dev->ibdev.ops.owner = THIS_MODULE;
+	dev->ports.nports = 1;
+	port->ethtool_ops = &ops;
+	set_bit(__LINK_STATE_PRESENT, &port->state);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		cable.speed = rows[i].speed;
+		cable.error = rows[i].error;
+		dev->ports_slow = rows[i].was_slow;
+		t3_ports_init(dev);
+		KUNIT_EXPECT_EQ_MSG(test, dev->ports_slow, rows[i].slow, "row %u", i);
+		dev->ports_slow = rows[i].was_slow;
+		rtnl_lock();
+		t3_port_netdev_event(&t3_port_notifier, NETDEV_CHANGE, &info);
+		rtnl_unlock();
+		KUNIT_EXPECT_EQ_MSG(test, dev->ports_slow, rows[i].slow, "row %u", i);
+	}
+}
+
 static struct net_device *new_vlan(struct kunit *test, struct net_device *below)
 {
 	size_t priv = ALIGN(sizeof(*below), NETDEV_ALIGN);
@@ -151,6 +200,7 @@ static void notifiers_of_ports_are_removed(struct kunit *test)
 
 static struct kunit_case port_event_cases[] = {
 	KUNIT_CASE(mac_address_change_reports_gid_change),
+	KUNIT_CASE(port_has_the_speed_of_its_link),
 	KUNIT_CASE(removed_addresses_are_reported),
 	KUNIT_CASE(notifiers_of_ports_are_removed),
 	{}

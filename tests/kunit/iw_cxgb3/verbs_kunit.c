@@ -203,6 +203,22 @@ static void close_device(struct kunit *test)
 	t3_rsc_close(dev);
 }
 
+/* As ib_get_eth_speed() of all kernels translates 1 and 10 Gbit/s. */
+static void speed_of_a_port_is_that_of_its_link(struct kunit *test)
+{
+	struct ib_port_attr attr = {};
+
+	open_device(test);
+	dev->ports_slow = BIT(1);
+	KUNIT_EXPECT_EQ(test, t3_query_port(&dev->ibdev, 1, &attr), 0);
+	KUNIT_EXPECT_EQ(test, attr.active_speed, IB_SPEED_FDR10);
+	KUNIT_EXPECT_EQ(test, attr.active_width, IB_WIDTH_1X);
+	KUNIT_EXPECT_EQ(test, t3_query_port(&dev->ibdev, 2, &attr), 0);
+	KUNIT_EXPECT_EQ(test, attr.active_speed, IB_SPEED_SDR);
+	KUNIT_EXPECT_EQ(test, attr.active_width, IB_WIDTH_1X);
+	close_device(test);
+}
+
 /* rmmod is refused until the process has closed the device. */
 static void open_device_holds_the_module(struct kunit *test)
 {
@@ -318,6 +334,7 @@ static struct kunit_case verbs_cases[] = {
 	KUNIT_CASE(rings_are_cached),
 	KUNIT_CASE(rings_in_encrypted_memory_are_mapped_so),
 	KUNIT_CASE(unknown_mmap_key_is_refused),
+	KUNIT_CASE(speed_of_a_port_is_that_of_its_link),
 	KUNIT_CASE(open_device_holds_the_module),
 	KUNIT_CASE(close_releases_the_doorbell_pages_of_the_process),
 	KUNIT_CASE(open_without_memory_releases_the_module),

@@ -96,25 +96,19 @@ EDITS = (
         "kernel_bind(sock, (struct sockaddr_unsized *)",
     ),
     # ib_core reports the links of ports.
-    Edit("*/device/port.c", function("t3_ports_init")),
+    Edit("*/device/port.c", r"(nports; i\+\+\)) \{\n(.*\n)\t\tassign_bit\(i, &dev->ports_up.*\n\t\}\n", r"\1\n\2"),
     Edit("*/device/port.c", function("t3_port_check_link")),
     Edit("*/device/port.c", function("t3_port_has_link")),
-    Edit("*/device/port.c", r"^\tif \(event == NETDEV_CHANGEADDR\)\n\t(\t.*\n)\telse\n.*\n", r"\1"),
-    Edit("*/device/port.c", r"(t3_port_event\(struct t3_dev \*dev, u32 i), unsigned long event\)", r"\1)"),
-    Edit("*/device/port.c", r"t3_port_event\(dev, i, event\)", "t3_port_event(dev, i)"),
+    Edit("*/device/port.c", r"\t/\* before a consumer learns of the link \*/\n\tt3_port_check_link\(dev, i\);"),
+    Edit("*/device/port.c", r"^/\* ports_up is the state.*\n"),
     Edit(
         "*/device/port.c",
-        r"if \(event != NETDEV_UP &&[^)]*\)",
-        "if (event != NETDEV_CHANGEADDR)",
+        r"the link state and speed; the MAC address[\s\S]*?\n \*/",
+        "the speed of the link; the MAC address, which makes\n"
+        " * the GID; and addresses and interfaces that are removed.\n */",
     ),
-    Edit(
-        "*/device/port.c",
-        r"the link state; the MAC address[\s\S]*?\n \*/",
-        "the MAC address, which makes the GID;\n * and addresses and interfaces that are removed.\n */",
-    ),
-    Edit("*/device/device.h", r"^void t3_ports_init\(.*\n"),
     Edit("*/iw_cxgb3.h", r"^\tunsigned long ports_up;.*\n"),
-    Edit("*/device/main.c", r"^\tt3_ports_init\(dev\);\n"),
+    Edit("*/iw_cxgb3.h", r"(\tunsigned long ports_slow;.*)/\* the same: ", r"\1/* bit per port, port.c: "),
     # The series mends the lock of cxgb3's queues.
     Edit("*/card/card.h", function("t3_dev_may_send")),
     Edit("*/conn/ep.c", r"\(([^()]*\([^()]*\)) \|\| !t3_dev_may_send\(\)\)", r"(\1)"),
