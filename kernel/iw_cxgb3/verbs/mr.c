@@ -232,6 +232,7 @@ static struct ib_mr *t3_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->pd = to_t3_pd(pd);
+	mr->access = access;
 	mr->umem = t3_umem_get(&dev->pdev->dev, start, length, writable);
 	if (IS_ERR(mr->umem)) {
 		err = PTR_ERR(mr->umem);
@@ -296,6 +297,38 @@ err_mr:
 }
 
 T3_DEFINE_REG_USER_MR(t3_reg_user_mr_op, t3_reg_user_mr)
+
+/*
+ * A new region takes the old one's place, and the core deregisters the old one. So nothing that the
+ * card still does with the old page list reaches the new domain, the new access is checked against
+ * the pages as always, and an error leaves the old region as it is. The keys are new, which the
+ * verb permits.
+ *
+ * The pages are pinned again. At the same addresses a child process has other ones.
+ */
+static struct ib_mr *t3_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
+				      u64 virt, int access, struct ib_pd *pd,
+				      struct ib_udata *udata)
+{
+	const struct t3_mr *old = to_t3_mr(ibmr);
+	struct ib_mr *new;
+
+	if (!(flags & IB_MR_REREG_TRANS)) {
+		if (old->umem->mm != current->mm)
+			return ERR_PTR(-EPERM);
+		start = old->umem->addr;
+		length = old->umem->len;
+		virt = old->tpt.va;
+	}
+	if (!(flags & IB_MR_REREG_ACCESS))
+		access = old->access;
+	new = t3_reg_user_mr(pd, start, length, virt, access, udata);
+	if (IS_ERR(new))
+		return new;
+	new->length = length;	/* without TRANS ib_uverbs sets neither */
+	new->iova = virt;
+	return new;
+}
 
 /*
  * A region of all memory, for kernel consumers that do not use the local DMA
@@ -564,6 +597,7 @@ static int t3_dealloc_mw(struct ib_mw *mw)
 
 const struct ib_device_ops t3_mr_ops = {
 	.reg_user_mr	= t3_reg_user_mr_op,
+	.rereg_user_mr	= t3_rereg_user_mr,
 	.get_dma_mr	= t3_get_dma_mr,
 	.alloc_mr	= t3_alloc_mr,
 	.map_mr_sg	= t3_map_mr_sg,

@@ -81,6 +81,7 @@ struct t3_mr {
 	struct t3_pbl_range *range;	/* of the page list */
 	dma_addr_t sink;		/* for the entries of the list after the region's end */
 	struct t3_umem *umem;		/* user regions only */
+	int access;			/* the same: enum ib_access_flags */
 	/* Fast registration: the list for the next work request. */
 	u32 npages;
 	u64 pages[T3_MAX_FASTREG_PAGES];

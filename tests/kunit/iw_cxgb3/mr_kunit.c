@@ -23,6 +23,8 @@ static struct {
 	unsigned int umem_shift;
 	int umem_error, respond_error;
 	bool unpinned_early;		/* while the card may still access the memory */
+	unsigned int others;		/* regions that stay when one ends */
+	bool writable;			/* the last user memory */
 	bool partial;			/* the next user memory ends inside a page of its size */
 	u64 next_dma;			/* of the next user memory */
 	u64 required_mask;		/* for DMA */
@@ -140,6 +142,10 @@ struct t3_umem *t3_umem_get(struct device *device, u64 addr, size_t len, bool wr
 	sg_dma_len(umem->table.sgt.sgl) = PAGE_ALIGN(len);
 	host.next_dma += SZ_16M;
 	host.umems++;
+	host.writable = writable;
+	umem->mm = current->mm;
+	umem->addr = addr;
+	umem->len = len;
 	return umem;
 }
 
@@ -153,11 +159,31 @@ static bool listed(u64 from, u64 len)
 	return false;
 }
 
+static unsigned int tpt_entries(void)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < STAGS; i++)
+		n += !!memchr_inv(&table[i], 0, sizeof(table[i]));
+	return n;
+}
+
+static unsigned int known_regions(void)
+{
+	unsigned long index;
+	unsigned int n = 0;
+	struct t3_mr *mr;
+
+	xa_for_each(&dev->mrs, index, mr)
+		n++;
+	return n;
+}
+
 void t3_umem_put(struct t3_umem *umem)
 {
 	struct scatterlist *sg = umem->table.sgt.sgl;
 
-	host.unpinned_early |= memchr_inv(table, 0, sizeof(table)) || !xa_empty(&dev->mrs);
+	host.unpinned_early |= tpt_entries() > host.others || known_regions() > host.others;
 	if (t3_pd_is_used(pd))
 		host.unpinned_early |= list_unconfirmed ||
 				       listed(sg_dma_address(sg), sg_dma_len(sg));
@@ -937,6 +963,125 @@ static void sink_is_allocated_without_the_mutex(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, host.sinks, 1);
 }
 
+static struct ib_mr *rereg(struct ib_mr *mr, int flags, u64 addr, u64 bytes, int access,
+			   struct t3_pd *in)
+{
+	struct ib_udata udata = { .outlen = sizeof(struct t3_reg_mr_resp) };
+	struct ib_mr *new = t3_rereg_user_mr(mr, flags, addr, bytes, addr, access, &in->ibpd,
+					     &udata);
+
+	if (!IS_ERR(new))
+		new->device = &dev->ibdev;
+	return new;
+}
+
+/* A QP of the old domain is connected: what its peers still send goes to the sink. */
+static void region_moves_to_another_domain(struct kunit *test)
+{
+	struct t3_pd *other = make_pd(test);
+	struct ib_mr *old, *new;
+	u32 list;
+
+	other->id = 2;
+	t3_pd_get_user(pd);
+	old = register_in(pd, 4 * PAGE_SIZE, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(old));
+	list = list_of(old);
+	new = rereg(old, IB_MR_REREG_PD, 0, 0, 0, other);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(new));
+	KUNIT_EXPECT_NE(test, new->rkey, old->rkey);
+	KUNIT_EXPECT_NE(test, list_of(new), list);
+	KUNIT_EXPECT_PTR_EQ(test, to_t3_mr(new)->pd, other);
+	KUNIT_EXPECT_EQ(test, to_t3_mr(new)->tpt.pdid, 2U);
+	KUNIT_EXPECT_EQ(test, to_t3_mr(new)->tpt.perms, to_t3_mr(old)->tpt.perms);
+	KUNIT_EXPECT_NE(test, to_t3_mr(new)->sink, to_t3_mr(old)->sink);
+	KUNIT_EXPECT_EQ(test, to_t3_mr(new)->umem->addr, to_t3_mr(old)->umem->addr);
+	KUNIT_EXPECT_EQ(test, new->length, 4 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, new->iova, to_t3_mr(old)->tpt.va);
+
+	host.others = 1;
+	t3_dereg_mr(old, NULL);
+	KUNIT_EXPECT_EQ(test, entry(list, 3), (u64)pd->sinks[0].dma);
+	KUNIT_EXPECT_NE(test, entry(list_of(new), 3), (u64)other->sinks[0].dma);
+	host.others = 0;
+	t3_pd_put_user(pd);
+	t3_dereg_mr(new, NULL);
+	t3_pd_close(dev, other);
+}
+
+/* More access is granted to pages that are pinned for it only. */
+static void new_access_is_that_of_a_new_registration(struct kunit *test)
+{
+	static const struct {
+		int old, flags, access, granted;
+	} rows[] = {
+		{ 0, IB_MR_REREG_ACCESS, IB_ACCESS_LOCAL_WRITE, IB_ACCESS_LOCAL_WRITE },
+		{ IB_ACCESS_LOCAL_WRITE, IB_MR_REREG_ACCESS, IB_ACCESS_REMOTE_READ,
+		  IB_ACCESS_REMOTE_READ },
+		{ IB_ACCESS_LOCAL_WRITE, IB_MR_REREG_TRANS, 0, IB_ACCESS_LOCAL_WRITE },
+		{ IB_ACCESS_REMOTE_READ, IB_MR_REREG_PD, IB_ACCESS_LOCAL_WRITE,
+		  IB_ACCESS_REMOTE_READ },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct ib_mr *old = register_in(pd, PAGE_SIZE, rows[i].old), *new;
+
+		KUNIT_ASSERT_FALSE(test, IS_ERR(old));
+		new = rereg(old, rows[i].flags, 0x20000000, 2 * PAGE_SIZE, rows[i].access, pd);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(new));
+		KUNIT_EXPECT_EQ_MSG(test, to_t3_mr(new)->tpt.perms, t3_perms(rows[i].granted),
+				    "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, host.writable, ib_access_writable(rows[i].granted),
+				    "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, new->length,
+				    (rows[i].flags & IB_MR_REREG_TRANS ? 2 : 1) * PAGE_SIZE,
+				    "row %u", i);
+		host.others = 1;
+		t3_dereg_mr(old, NULL);
+		host.others = 0;
+		t3_dereg_mr(new, NULL);
+	}
+}
+
+/* The core keeps the old region. */
+static void failed_reregistration_leaves_the_region(struct kunit *test)
+{
+	const int all = IB_MR_REREG_PD | IB_MR_REREG_ACCESS;
+	static struct t3_quota user;
+	struct t3_tpt_entry *before;
+	struct ib_mr *mr;
+	u32 index;
+
+	pd->quota = &user;
+	mr = register_memory(1);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	index = mr->rkey >> T3_STAG_INDEX_SHIFT;
+	before = kunit_kmalloc(test, sizeof(*before), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, before);
+	*before = table[index];
+	host.others = 1;
+
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(rereg(mr, all, 0, 0, BIT(30), pd)), -EOPNOTSUPP);
+	host.umem_error = -EFAULT;	/* the memory is not there any more, or not writable */
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(rereg(mr, all, 0, 0, 0, pd)), -EFAULT);
+	host.umem_error = 0;
+	host.respond_error = -EFAULT;
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(rereg(mr, all, 0, 0, 0, pd)), -EFAULT);
+	host.respond_error = 0;
+	/* A child process: its memory is not that of the region. */
+	to_t3_mr(mr)->umem->mm = (void *)test;
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(rereg(mr, all, 0, 0, 0, pd)), -EPERM);
+
+	KUNIT_EXPECT_EQ(test, memcmp(before, &table[index], sizeof(*before)), 0);
+	KUNIT_EXPECT_EQ(test, host.umems, 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_STAG]), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_PBL]), T3_PBL_GRANULE);
+	host.others = 0;
+	t3_dereg_mr(mr, NULL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_STAG]), 0);
+}
+
 static void regions_of_the_kernel(struct kunit *test)
 {
 	struct t3_fastreg fr;
@@ -991,6 +1136,9 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(kept_ranges_are_split_and_joined),
 	KUNIT_CASE(without_memory_for_a_sink_pages_are_smaller),
 	KUNIT_CASE(sink_is_allocated_without_the_mutex),
+	KUNIT_CASE(region_moves_to_another_domain),
+	KUNIT_CASE(new_access_is_that_of_a_new_registration),
+	KUNIT_CASE(failed_reregistration_leaves_the_region),
 	KUNIT_CASE(regions_of_the_kernel),
 	{}
 };

@@ -77,6 +77,7 @@ EDITS = (
         r"\1struct ib_dmah *dmah,\n\t\t\t\t    struct ib_udata *udata)\2\n"
         "\tif (dmah)\n\t\treturn ERR_PTR(-EOPNOTSUPP);\n",
     ),
+    Edit("*/verbs/mr.c", r"(= t3_reg_user_mr\(.*), udata\)", r"\1, NULL, udata)"),
     # Functions of the kernel in place of our wrappers.
     Edit("*/verbs/*", r"\bt3_udata_empty\(", "ib_is_udata_in_empty("),
     Edit("*/verbs/*", r"\bt3_udata_respond\((\w+), &(\w+), sizeof\(\2\)\)", r"ib_respond_udata(\1, \2)"),
