@@ -139,11 +139,6 @@ const std::vector<Verb> verbs{
          ibv_ece ece{};
          return ibv_query_ece(e.id->qp, &ece);
      }},
-    {"rereg_mr",
-     [](Endpoint& e) {
-         Memory memory(e, 4096, IBV_ACCESS_LOCAL_WRITE);
-         return ibv_rereg_mr(memory.mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, 0) ? errno : 0;
-     }},
     {"reg_dmabuf_mr", [](Endpoint& e) { return error_of(ibv_reg_dmabuf_mr(e.pd, 0, 4096, 0, -1, 0)); }},
     {"alloc_mw, type 2", [](Endpoint& e) { return error_of(ibv_alloc_mw(e.pd, IBV_MW_TYPE_2)); }},
     {"alloc_null_mr", [](Endpoint& e) { return error_of(ibv_alloc_null_mr(e.pd)); }},

@@ -74,6 +74,10 @@ def test_unsupported_verbs_are_refused(pair):
     assert run_alone(*pair.guests, "unsupported")["ok"]
 
 
+def test_a_region_moves_to_another_domain(pair):
+    run_pair(*pair.guests, "rereg", "--last=other_domain")
+
+
 def test_objects_destroyed_at_any_time(pair):
     assert run_alone(*pair.guests, "lifetimes")["ok"]
 

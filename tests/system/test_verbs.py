@@ -25,6 +25,14 @@ def test_fork_while_sending(pair):
         assert not any(objects(guest).values())
 
 
+@pytest.mark.parametrize("last", ["old_key", "less_access", "other_domain"])
+def test_reregistered_memory(pair, last):
+    """The keys change with each call, and the peer's last write is refused."""
+    run_pair(*pair.guests, "rereg", f"--last={last}")
+    for guest in pair.guests:
+        assert not any(objects(guest).values())
+
+
 # docs/limits.md
 def test_what_a_t3_does_differently(pair):
     """A SEND in INIT, a list with empty SGEs, a move to SQD, and completions that were not polled."""

@@ -116,6 +116,14 @@ int ibv_cmd_reg_mr(ibv_pd* pd, void*, size_t, uint64_t, int, verbs_mr* mr, void*
     mr->ibv_mr.pd = pd; // libibverbs does it afterwards
     return make(kernel.mrs);
 }
+int ibv_cmd_rereg_mr(verbs_mr*, uint32_t, void*, size_t, uint64_t, int, ibv_pd*, void*, size_t, void* resp,
+                     size_t size) {
+    kernel.look_at_answer(resp, size);
+    if (const int err = kernel.step())
+        return err;
+    fake::answer(resp, CXGB3_CORE_RESP_REREG_MR, t3_reg_mr_resp{.pbl_addr = 99});
+    return 0;
+}
 int ibv_cmd_dereg_mr(verbs_mr*) {
     return unmake(kernel.mrs);
 }

@@ -320,6 +320,10 @@ TEST_F(Glue, B6_AnswersAreEmptyUntilTheKernelWritesThem) {
     ibv_mr* mr = ops.reg_mr(pd, this, 1, 0, 0);
     EXPECT_EQ(kernel.dirty_answers, 0) << "reg_mr";
     dirty_stack();
+    EXPECT_EQ(
+        ops.rereg_mr(reinterpret_cast<verbs_mr*>(mr), IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, 0), 0);
+    EXPECT_EQ(kernel.dirty_answers, 0) << "rereg_mr";
+    dirty_stack();
     ibv_mw* mw = ops.alloc_mw(pd, IBV_MW_TYPE_1);
     EXPECT_EQ(kernel.dirty_answers, 0) << "alloc_mw";
     dirty_stack();
@@ -413,6 +417,33 @@ TEST_F(Glue, ParentDomainsOutliveWhatIsInThem) {
     }
     EXPECT_EQ(ops.dealloc_pd(parent), 0);
     EXPECT_EQ(ops.dealloc_td(td), 0);
+}
+
+// Windows are bound by the address of the page list, and a parent domain counts its regions.
+TEST_F(Glue, AReregisteredRegionIsThatOfTheNewList) {
+    ibv_pd *parent = make_parent(nullptr), *other = make_parent(nullptr);
+    ibv_mr* mr = ops.reg_mr(parent, this, 1, 0x1000, 0);
+    ASSERT_NE(mr, nullptr);
+    auto* const vmr = reinterpret_cast<verbs_mr*>(mr);
+    const auto* own = reinterpret_cast<const cxgb3_mr*>(mr);
+
+    kernel.refuse_call = kernel.calls + 1;
+    EXPECT_EQ(ops.rereg_mr(vmr, IBV_REREG_MR_CHANGE_PD, other, nullptr, 0, 0), ENOMEM);
+    EXPECT_EQ(own->pbl_addr, 0u);
+    EXPECT_EQ(ops.dealloc_pd(parent), EBUSY);
+
+    EXPECT_EQ(ops.rereg_mr(vmr, IBV_REREG_MR_CHANGE_PD, other, nullptr, 0, 0), 0);
+    mr->pd = other; // libibverbs does it afterwards
+    EXPECT_EQ(own->pbl_addr, 99u);
+    EXPECT_EQ(own->hca_va, 0x1000u);
+    EXPECT_EQ(ops.dealloc_pd(other), EBUSY);
+    EXPECT_EQ(ops.dealloc_pd(parent), 0);
+
+    EXPECT_EQ(ops.rereg_mr(vmr, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, this, 1, 0), 0);
+    EXPECT_EQ(own->hca_va, reinterpret_cast<uintptr_t>(this));
+    EXPECT_EQ(ops.dealloc_pd(other), EBUSY);
+    EXPECT_EQ(ops.dereg_mr(vmr), 0);
+    EXPECT_EQ(ops.dealloc_pd(other), 0);
 }
 
 TEST_F(Glue, WhoLocks) {

@@ -97,6 +97,31 @@ static struct ibv_mr *cxgb3_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 	return &mr->vmr.ibv_mr;
 }
 
+/* The kernel makes a new region with new keys, which the library stores in the old one's object. */
+static int cxgb3_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	struct cxgb3_mr *mr = container_of(vmr, struct cxgb3_mr, vmr);
+	struct cxgb3_cmd_rereg_mr cmd;
+	struct {
+		uint8_t core[CXGB3_CORE_RESP_REREG_MR];
+		struct t3_reg_mr_resp drv;
+	} resp = { 0 };
+	int err;
+
+	err = ibv_cmd_rereg_mr(vmr, (uint32_t)flags, addr, length, (uintptr_t)addr, access, pd, &cmd, sizeof(cmd), &resp,
+			       sizeof(resp));
+	if (err)
+		return err;
+	mr->pbl_addr = resp.drv.pbl_addr;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
+		mr->hca_va = (uintptr_t)addr;
+	if (flags & IBV_REREG_MR_CHANGE_PD) {
+		cxgb3_hold_pd(pd);
+		cxgb3_release_pd(vmr->ibv_mr.pd); /* which libibverbs replaces afterwards */
+	}
+	return 0;
+}
+
 static int cxgb3_dereg_mr(struct verbs_mr *vmr)
 {
 	struct ibv_pd *pd = vmr->ibv_mr.pd;
@@ -561,6 +586,7 @@ static const struct verbs_context_ops cxgb3_context_ops = {
 	.query_qp = cxgb3_query_qp,
 	.reg_mr = cxgb3_reg_mr,
 	.req_notify_cq = cxgb3_arm_cq,
+	.rereg_mr = cxgb3_rereg_mr,
 };
 
 /* Replaces these entries of the table above if CXGB3_COUNTERS is 1. */

@@ -37,7 +37,7 @@ static const char *check_context_ops(const struct verbs_context *vctx, const str
 		PUBLIC(post_recv),	PUBLIC(post_send),	PUBLIC(req_notify_cq), COMPAT(alloc_pd),
 		COMPAT(async_event),	COMPAT(cq_event),	COMPAT(create_cq),	COMPAT(create_qp),     COMPAT(dealloc_pd),
 		COMPAT(dereg_mr),	COMPAT(destroy_cq),	COMPAT(destroy_qp),    COMPAT(modify_qp),
-		COMPAT(query_qp),	COMPAT(reg_mr),
+		COMPAT(query_qp),	COMPAT(reg_mr),		COMPAT(rereg_mr),
 		EXTENDED(alloc_parent_domain), EXTENDED(alloc_td), EXTENDED(create_qp_ex), EXTENDED(dealloc_td),
 		EXTENDED(query_device_ex),
 #undef PUBLIC

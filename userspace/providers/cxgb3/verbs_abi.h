@@ -222,7 +222,7 @@ struct verbs_context_ops {
 	verbs_op reg_mr_ex;
 #endif
 	int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
-	verbs_op rereg_mr;
+	int (*rereg_mr)(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access);
 	verbs_op resize_cq;
 #if T3_RDMA_CORE >= 65
 	verbs_op set_comp_cntr;
@@ -266,6 +266,10 @@ struct cxgb3_cmd_reg_mr {
 	uint8_t core[48];
 } __attribute__((aligned(8)));
 
+struct cxgb3_cmd_rereg_mr {
+	uint8_t core[56];
+} __attribute__((aligned(8)));
+
 struct cxgb3_cmd_create_qp {
 	uint8_t core[64];
 } __attribute__((aligned(8)));
@@ -288,6 +292,7 @@ struct cxgb3_alloc_mw_core_resp {
 
 #define CXGB3_CORE_RESP_ALLOC_PD  4
 #define CXGB3_CORE_RESP_REG_MR	  12
+#define CXGB3_CORE_RESP_REREG_MR  8
 #define CXGB3_CORE_CMD_CREATE_CQ  40
 #define CXGB3_CORE_RESP_CREATE_CQ 8
 #define CXGB3_CORE_RESP_CREATE_QP 32
@@ -319,6 +324,8 @@ int ibv_cmd_alloc_pd(struct ibv_context *context, struct ibv_pd *pd, void *cmd, 
 int ibv_cmd_dealloc_pd(struct ibv_pd *pd);
 int ibv_cmd_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access, struct verbs_mr *vmr,
 		   void *cmd, size_t cmd_size, void *resp, size_t resp_size);
+int ibv_cmd_rereg_mr(struct verbs_mr *vmr, uint32_t flags, void *addr, size_t length, uint64_t hca_va, int access,
+		     struct ibv_pd *pd, void *cmd, size_t cmd_size, void *resp, size_t resp_size);
 int ibv_cmd_dereg_mr(struct verbs_mr *vmr);
 int ibv_cmd_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw *mw, void *cmd, size_t cmd_size,
 		     void *resp, size_t resp_size);

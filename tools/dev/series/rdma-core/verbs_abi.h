@@ -57,6 +57,7 @@ static_assert(VERBS_QP_EX == 2, "mask of verbs_qp");
 #define cxgb3_cmd_query_port ibv_query_port
 #define cxgb3_cmd_query_qp ibv_query_qp
 #define cxgb3_cmd_reg_mr ibv_reg_mr
+#define cxgb3_cmd_rereg_mr ibv_rereg_mr
 #define cxgb3_alloc_mw_core_resp ib_uverbs_alloc_mw_resp
 #define cxgb3_get_context_resp ib_uverbs_get_context_resp
 #define cxgb3_query_device_resp ib_uverbs_ex_query_device_resp
@@ -64,6 +65,7 @@ static_assert(VERBS_QP_EX == 2, "mask of verbs_qp");
 /* Bytes in front of a driver part. */
 #define CXGB3_CORE_RESP_ALLOC_PD sizeof(struct ib_uverbs_alloc_pd_resp)
 #define CXGB3_CORE_RESP_REG_MR sizeof(struct ib_uverbs_reg_mr_resp)
+#define CXGB3_CORE_RESP_REREG_MR sizeof(struct ib_uverbs_rereg_mr_resp)
 #define CXGB3_CORE_CMD_CREATE_CQ sizeof(struct ibv_create_cq)
 #define CXGB3_CORE_RESP_CREATE_CQ sizeof(struct ib_uverbs_create_cq_resp)
 #define CXGB3_CORE_RESP_CREATE_QP sizeof(struct ib_uverbs_create_qp_resp)
