@@ -115,7 +115,7 @@ def unexpected(ours, in_tree):
 # What a T3 has. Without this check a wrong table would compare refusals only.
 WORKS = """get_context query_device query_device_ex query_port alloc_pd dealloc_pd reg_mr rereg_mr dereg_mr alloc_mw dealloc_mw create_comp_channel create_cq
     create_cq_ex destroy_cq req_notify_cq create_qp create_qp_ex query_qp modify_qp modify_qp_ex destroy_qp""".split()  # noqa: E501
-WORKS_BY_IOCTL = """invoke_write info_handles query_port get_context query_gid_table query_gid_entry destroy_pd create_cq destroy_cq create_qp destroy_qp
+WORKS_BY_IOCTL = """invoke_write info_handles query_port get_context query_context query_gid_table query_gid_entry destroy_pd create_cq destroy_cq create_qp destroy_qp
     destroy_mr query_mr destroy_mw alloc_async_event""".split()  # noqa: E501
 
 

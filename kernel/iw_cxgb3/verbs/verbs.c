@@ -134,6 +134,12 @@ static int t3_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	return 0;
 }
 
+/* A process that imports the context gets what t3_alloc_ucontext() returns: nothing. */
+static int t3_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *attrs)
+{
+	return 0;
+}
+
 static void t3_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
 	struct t3_ucontext *uc = to_t3_ucontext(ibuc);
@@ -291,6 +297,7 @@ const struct ib_device_ops t3_verbs_ops = {
 	.query_pkey	= t3_query_pkey,
 	.get_dev_fw_str	= t3_get_dev_fw_str,
 	.alloc_ucontext	= t3_alloc_ucontext,
+	.query_ucontext	= t3_query_ucontext,
 	.dealloc_ucontext = t3_dealloc_ucontext,
 	.disassociate_ucontext = t3_disassociate_ucontext,
 	.mmap		= t3_mmap,

@@ -227,6 +227,9 @@ static void open_device_holds_the_module(struct kunit *test)
 	open_device(test);
 	KUNIT_ASSERT_EQ(test, t3_alloc_ucontext(&context->ibucontext, NULL), 0);
 	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), users + 1);
+	/* A process that imports the context has none of its own. */
+	KUNIT_EXPECT_EQ(test, t3_verbs_ops.query_ucontext(&context->ibucontext, NULL), 0);
+	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), users + 1);
 	t3_dealloc_ucontext(&context->ibucontext);
 	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), users);
 	close_device(test);
