@@ -78,6 +78,10 @@ def test_a_region_moves_to_another_domain(pair):
     run_pair(*pair.guests, "rereg", "--last=other_domain")
 
 
+def test_objects_of_another_process(pair):
+    run_alone(*pair.guests, "import")
+
+
 def test_objects_destroyed_at_any_time(pair):
     assert run_alone(*pair.guests, "lifetimes")["ok"]
 

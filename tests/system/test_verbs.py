@@ -25,6 +25,12 @@ def test_fork_while_sending(pair):
         assert not any(objects(guest).values())
 
 
+def test_objects_of_another_process(pair):
+    server, client = pair.guests
+    run_alone(client, server, "import")
+    assert not any(objects(client).values())
+
+
 @pytest.mark.parametrize("last", ["old_key", "less_access", "other_domain"])
 def test_reregistered_memory(pair, last):
     """The keys change with each call, and the peer's last write is refused."""

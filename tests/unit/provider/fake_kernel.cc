@@ -92,6 +92,10 @@ int ibv_cmd_get_context(verbs_context*, void*, size_t, void*, size_t) {
 #endif
     return kernel.refuse_context ? EIO : 0;
 }
+int ibv_cmd_query_context(ibv_context* context, void*) {
+    context->num_comp_vectors = 1;
+    return kernel.refuse_context ? EIO : 0;
+}
 int ibv_cmd_query_device_any(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex* attr,
                              size_t size, void* resp, size_t* resp_size) {
     kernel.look_at_answer(resp, *resp_size);
@@ -126,6 +130,12 @@ int ibv_cmd_rereg_mr(verbs_mr*, uint32_t, void*, size_t, uint64_t, int, ibv_pd*,
 }
 int ibv_cmd_dereg_mr(verbs_mr*) {
     return unmake(kernel.mrs);
+}
+int ibv_cmd_query_mr(ibv_pd* pd, verbs_mr* mr, uint32_t handle) {
+    mr->ibv_mr.pd = pd;
+    mr->ibv_mr.handle = handle;
+    mr->mr_type = VERBS_MR_IMPORTED;
+    return kernel.step();
 }
 int ibv_cmd_alloc_mw(ibv_pd* pd, ibv_mw_type, ibv_mw* mw, void*, size_t, void* resp, size_t size) {
     kernel.look_at_answer(resp, size);

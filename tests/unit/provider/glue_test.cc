@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Objects of libibverbs over a kernel that refuses, returns invalid responses, or does not destroy.
 #include "tests/unit/provider/fake_kernel.hh"
+#include "userspace/providers/cxgb3/post.hh"
 #include "userspace/providers/cxgb3/verbs_core.hh"
 
 #include <gtest/gtest.h>
@@ -265,6 +266,15 @@ TEST_F(Glue, ADeviceAndItsContextsComeAndGo) {
     EXPECT_EQ(errno, EIO);
     kernel.refuse_context = false;
 
+    kernel.refuse_context = true;
+    EXPECT_EQ(device_ops.import_context(&device->device, kernel.fd), nullptr);
+    EXPECT_EQ(errno, EIO);
+    kernel.refuse_context = false;
+    verbs_context* imported = device_ops.import_context(&device->device, kernel.fd);
+    ASSERT_NE(imported, nullptr);
+    EXPECT_EQ(imported->context.num_comp_vectors, 1);
+    ops.free_context(&imported->context);
+
     const int mapped = mappings(counters_prefix());
     for (const char* variable : {"", "0", "1"}) {
         const bool counted = std::string(variable) == "1";
@@ -444,6 +454,33 @@ TEST_F(Glue, AReregisteredRegionIsThatOfTheNewList) {
     EXPECT_EQ(ops.dealloc_pd(other), EBUSY);
     EXPECT_EQ(ops.dereg_mr(vmr), 0);
     EXPECT_EQ(ops.dealloc_pd(other), 0);
+}
+
+// The objects belong to another process: nothing is destroyed here.
+TEST_F(Glue, ImportedObjectsAreOnlyForgotten) {
+    const int before = kernel.objects();
+    ibv_pd* imported = ops.import_pd(ctx(), 5);
+    ASSERT_NE(imported, nullptr);
+    EXPECT_EQ(imported->context, ctx());
+    EXPECT_EQ(imported->handle, 5u);
+    kernel.refuse_call = kernel.calls + 1;
+    EXPECT_EQ(ops.import_mr(imported, 7), nullptr);
+    EXPECT_EQ(errno, ENOMEM);
+    ibv_parent_domain_init_attr attr{};
+    attr.pd = imported;
+    ibv_pd* parent = ops.alloc_parent_domain(ctx(), &attr);
+    ibv_mr* mr = ops.import_mr(parent, 7);
+    ASSERT_NE(mr, nullptr);
+    EXPECT_EQ(mr->handle, 7u);
+    EXPECT_EQ(ops.dealloc_pd(parent), EBUSY);
+    ibv_mw window{};
+    window.pd = parent;
+    window.type = IBV_MW_TYPE_1;
+    EXPECT_EQ(t3::check_bind(window, 1, {mr, 0, 1, IBV_ACCESS_REMOTE_READ}).error, EOPNOTSUPP);
+    ops.unimport_mr(mr);
+    EXPECT_EQ(ops.dealloc_pd(parent), 0);
+    ops.unimport_pd(imported);
+    EXPECT_EQ(kernel.objects(), before);
 }
 
 TEST_F(Glue, WhoLocks) {

@@ -15,6 +15,8 @@ BindRequest check_bind(const ibv_mw& mw, uint32_t rkey, const ibv_mw_bind_info& 
     if (!info.mr || info.mr->pd->handle != mw.pd->handle) // by handle: one of them may be a parent domain
         return {.error = EINVAL};
     const auto* mr = reinterpret_cast<const cxgb3_mr*>(info.mr);
+    if (mr->vmr.mr_type == VERBS_MR_IMPORTED) // its page list is not known
+        return {.error = EOPNOTSUPP};
     const uint64_t offset = info.addr - mr->hca_va;
     if (info.length > UINT32_MAX || info.addr < mr->hca_va || offset > info.mr->length ||
         info.length > info.mr->length - offset)

@@ -51,6 +51,23 @@ struct ibv_pd *cxgb3_alloc_pd(struct ibv_context *context)
 	return &pd->pd;
 }
 
+/* The kernel finds out with the first object in it whether another process has made it. */
+struct ibv_pd *cxgb3_import_pd(struct ibv_context *context, uint32_t handle)
+{
+	struct cxgb3_pd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return NULL;
+	pd->pd.context = context;
+	pd->pd.handle = handle;
+	return &pd->pd;
+}
+
+void cxgb3_unimport_pd(struct ibv_pd *pd)
+{
+	free(to_pd(pd));
+}
+
 /*
  * The kernel allocates the card's rings. So allocators of the program (IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) are
  * refused.

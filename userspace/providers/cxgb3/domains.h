@@ -9,6 +9,8 @@ extern "C" {
 #endif
 
 struct ibv_pd *cxgb3_alloc_pd(struct ibv_context *context);
+struct ibv_pd *cxgb3_import_pd(struct ibv_context *context, uint32_t handle);
+void cxgb3_unimport_pd(struct ibv_pd *pd);
 struct ibv_pd *cxgb3_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
 int cxgb3_dealloc_pd(struct ibv_pd *pd);
 struct ibv_td *cxgb3_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);

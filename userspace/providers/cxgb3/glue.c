@@ -134,6 +134,30 @@ static int cxgb3_dereg_mr(struct verbs_mr *vmr)
 	return 0;
 }
 
+/* No window can be bound to it, because the kernel does not name its page list here. */
+static struct ibv_mr *cxgb3_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct cxgb3_mr *mr = calloc(1, sizeof(*mr));
+	int err;
+
+	if (!mr)
+		return NULL;
+	err = ibv_cmd_query_mr(pd, &mr->vmr, handle);
+	if (err) {
+		free(mr);
+		errno = err;
+		return NULL;
+	}
+	cxgb3_hold_pd(pd);
+	return &mr->vmr.ibv_mr;
+}
+
+static void cxgb3_unimport_mr(struct ibv_mr *mr)
+{
+	cxgb3_release_pd(mr->pd);
+	free(container_of(mr, struct cxgb3_mr, vmr.ibv_mr));
+}
+
 static struct ibv_mw *cxgb3_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct cxgb3_cmd_alloc_mw cmd;
@@ -577,6 +601,8 @@ static const struct verbs_context_ops cxgb3_context_ops = {
 	.destroy_cq = cxgb3_destroy_cq,
 	.destroy_qp = cxgb3_destroy_qp,
 	.free_context = cxgb3_free_context,
+	.import_mr = cxgb3_import_mr,
+	.import_pd = cxgb3_import_pd,
 	.modify_qp = cxgb3_modify_qp,
 	.poll_cq = cxgb3_poll_cq,
 	.post_recv = cxgb3_post_recv,
@@ -587,6 +613,8 @@ static const struct verbs_context_ops cxgb3_context_ops = {
 	.reg_mr = cxgb3_reg_mr,
 	.req_notify_cq = cxgb3_arm_cq,
 	.rereg_mr = cxgb3_rereg_mr,
+	.unimport_mr = cxgb3_unimport_mr,
+	.unimport_pd = cxgb3_unimport_pd,
 };
 
 /* Replaces these entries of the table above if CXGB3_COUNTERS is 1. */
@@ -604,24 +632,35 @@ static bool requested(const char *variable)
 	return value && !strcmp(value, "1");
 }
 
-static struct verbs_context *cxgb3_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
+static int get_context(struct verbs_context *vctx)
 {
 	struct cxgb3_cmd_get_context cmd;
 	struct cxgb3_get_context_resp resp = { 0 };
+
+#if T3_RDMA_CORE >= 57
+	return ibv_cmd_get_context(vctx, &cmd, sizeof(cmd), NULL, &resp, sizeof(resp));
+#else
+	return ibv_cmd_get_context(vctx, &cmd, sizeof(cmd), &resp, sizeof(resp));
+#endif
+}
+
+/* Of a file that another process has opened: the kernel has a context. */
+static int query_context(struct verbs_context *vctx)
+{
+	return ibv_cmd_query_context(&vctx->context, NULL);
+}
+
+static struct verbs_context *make_context(struct ibv_device *device, int cmd_fd, int (*ask)(struct verbs_context *))
+{
 	struct cxgb3_context *ctx;
 	int err;
 
-	(void)private_data;
 	ctx = _verbs_init_and_alloc_context(device, cmd_fd, sizeof(*ctx),
 					    (struct verbs_context *)offsetof(struct cxgb3_context, vctx),
 					    RDMA_DRIVER_CXGB3);
 	if (!ctx)
 		return NULL;
-#if T3_RDMA_CORE >= 57
-	err = ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), NULL, &resp, sizeof(resp));
-#else
-	err = ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), &resp, sizeof(resp));
-#endif
+	err = ask(&ctx->vctx);
 	if (err) {
 		verbs_uninit_context(&ctx->vctx);
 		free(ctx);
@@ -635,6 +674,17 @@ static struct verbs_context *cxgb3_alloc_context(struct ibv_device *device, int 
 	if (ctx->counters)
 		verbs_set_ops(&ctx->vctx, &cxgb3_counted_ops);
 	return &ctx->vctx;
+}
+
+static struct verbs_context *cxgb3_alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
+{
+	(void)private_data;
+	return make_context(device, cmd_fd, get_context);
+}
+
+static struct verbs_context *cxgb3_import_context(struct ibv_device *device, int cmd_fd)
+{
+	return make_context(device, cmd_fd, query_context);
 }
 
 static void cxgb3_free_context(struct ibv_context *context)
@@ -686,6 +736,7 @@ static const struct verbs_device_ops cxgb3_device_ops = {
 	.match_max_abi_version = T3_ABI_VERSION,
 	.match_table = match_table,
 	.alloc_context = cxgb3_alloc_context,
+	.import_context = cxgb3_import_context,
 	.alloc_device = cxgb3_alloc_device,
 	.uninit_device = cxgb3_uninit_device,
 };

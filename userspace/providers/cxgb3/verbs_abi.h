@@ -78,6 +78,8 @@ struct verbs_device {
 
 /* ---- objects: always these as containers, since the library reads beyond the public part ---- */
 
+enum verbs_mr_type { VERBS_MR_IMPORTED = 2 };
+
 struct verbs_mr {
 	struct ibv_mr ibv_mr;
 	int mr_type;
@@ -173,8 +175,8 @@ struct verbs_context_ops {
 	verbs_op free_dm;
 	verbs_op get_srq_num;
 	verbs_op import_dm;
-	verbs_op import_mr;
-	verbs_op import_pd;
+	struct ibv_mr *(*import_mr)(struct ibv_pd *pd, uint32_t mr_handle);
+	struct ibv_pd *(*import_pd)(struct ibv_context *context, uint32_t pd_handle);
 #if T3_RDMA_CORE >= 65
 	verbs_op inc_comp_cntr;
 	verbs_op inc_err_comp_cntr;
@@ -232,8 +234,8 @@ struct verbs_context_ops {
 	verbs_op set_err_comp_cntr;
 #endif
 	verbs_op unimport_dm;
-	verbs_op unimport_mr;
-	verbs_op unimport_pd;
+	void (*unimport_mr)(struct ibv_mr *mr);
+	void (*unimport_pd)(struct ibv_pd *pd);
 };
 
 /*
@@ -315,6 +317,7 @@ int ibv_cmd_get_context(struct verbs_context *context, void *cmd, size_t cmd_siz
 #else
 int ibv_cmd_get_context(struct verbs_context *context, void *cmd, size_t cmd_size, void *resp, size_t resp_size);
 #endif
+int ibv_cmd_query_context(struct ibv_context *context, void *driver_attributes);
 int ibv_cmd_query_device_any(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 			     struct ibv_device_attr_ex *attr, size_t attr_size, void *resp, size_t *resp_size);
 int ibv_cmd_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, void *cmd,
@@ -327,6 +330,7 @@ int ibv_cmd_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va
 int ibv_cmd_rereg_mr(struct verbs_mr *vmr, uint32_t flags, void *addr, size_t length, uint64_t hca_va, int access,
 		     struct ibv_pd *pd, void *cmd, size_t cmd_size, void *resp, size_t resp_size);
 int ibv_cmd_dereg_mr(struct verbs_mr *vmr);
+int ibv_cmd_query_mr(struct ibv_pd *pd, struct verbs_mr *vmr, uint32_t mr_handle);
 int ibv_cmd_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw *mw, void *cmd, size_t cmd_size,
 		     void *resp, size_t resp_size);
 int ibv_cmd_dealloc_mw(struct ibv_mw *mw);

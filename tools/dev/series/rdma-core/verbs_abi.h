@@ -13,6 +13,8 @@
 
 #ifdef __cplusplus
 
+enum verbs_mr_type { VERBS_MR_IMPORTED = 2 };
+
 struct verbs_mr {
 	struct ibv_mr ibv_mr;
 	int mr_type;
@@ -44,6 +46,7 @@ struct verbs_qp {
 
 /* As in C++. */
 static_assert(offsetof(struct verbs_mr, access) == sizeof(struct ibv_mr) + 4, "layout of verbs_mr");
+static_assert(IBV_MR_TYPE_IMPORTED_MR == 2, "types of verbs_mr");
 static_assert(sizeof(struct verbs_cq) == sizeof(struct ibv_cq_ex), "layout of verbs_cq");
 static_assert(offsetof(struct verbs_qp, comp_mask) == sizeof(struct ibv_qp_ex), "layout of verbs_qp");
 static_assert(VERBS_QP_EX == 2, "mask of verbs_qp");
