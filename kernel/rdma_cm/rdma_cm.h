@@ -52,7 +52,7 @@
  *			nothing that these calls may wait for takes it.
  *  rtnl		of the network; joins and leaves of multicast groups take it
  *  cm_devices_mutex	the list of devices, which lookups read under RCU; ids that listen.
- *  cm_ports[].mutex	a part of the port spaces, and the addresses and @bind.reuse of its ids.
+ *  cm_ports[].mutex	a part of the port spaces, and @bind.reuse of its ids.
  *  cm_ids_lock		list of all ids, for debugfs; before id->lock.
  *  dev->lock		ids and listeners of a device; before id->lock.
  *  id->base.qp_mutex	the QP of t3_rdma_create_qp(), while RoCE modifies it or it is destroyed
@@ -75,9 +75,10 @@
  * The worker handles the events of ids of kernel modules: their handlers may sleep and may call
  * t3_rdma_cm. The handler of processes (ucm) only queues. So the events of their ids are
  * handled in the context that posts them, which saves a context switch, unless another task
- * holds handler_mutex, the event needs to sleep, or the caller holds a spinlock. The worker
- * does what remains (cm_id->deferred). A connect request to a module is handled by the listener's
- * worker; one to a process is an event of the new id, so that several are handled at the same time.
+ * holds handler_mutex, the event needs to sleep, the caller holds a spinlock, or others wait for
+ * the caller, as for the callback of a lookup. The worker does what remains (cm_id->deferred). A
+ * connect request to a module is handled by the listener's worker; one to a process is an event of
+ * the new id, so that several are handled at the same time.
  */
 #ifndef T3_RDMA_CM_H
 #define T3_RDMA_CM_H
@@ -320,7 +321,7 @@ struct cm_group {
  * @reserve_late: a lookup has bound the id: cm_port_reserve() makes @reserved
  */
 struct cm_binding {
-	struct hlist_node item;		/* the bucket's mutex, as @reserved, @port, @reuse */
+	struct hlist_node item;		/* the bucket's mutex, as @port and @reuse */
 	struct socket *reserved;
 	enum rdma_ucm_port_space ps;
 	u16 port;
@@ -345,7 +346,7 @@ struct cm_binding {
  * @in_upcall: the handler of a process must not sleep. If it returns non-zero, the worker calls it
  *	again
  * @deferred: what the worker does before it takes an event off @queue
- * @lock: state, queue, QP
+ * @lock: state, queue, QP, and the addresses of an id that has a port
  * @state: changed by cm_fsm_apply() only
  * @history: its last events; @refused counts events that found their slot full, too
  * @queue: pending events
@@ -355,7 +356,6 @@ struct cm_binding {
  * @qp_foreign: cm_qp_get_late() found that the process may not use the QP
  * @qp_tgid: the process that connects or accepts
  * @qp_cred: its credentials then
- * @addr_task: the task that runs the callback of a lookup
  * @work: the worker
  * @peer: parameters of the peer. Written by the upcall or lookup before its event is queued; read,
  *	under @handler_mutex, when the event is handled
@@ -415,7 +415,6 @@ struct cm_id {
 	bool qp_foreign;		/* written inside the provider's call, read after it */
 	struct pid *qp_tgid;		/* written before that call, as @qp_cred */
 	const struct cred *qp_cred;
-	struct task_struct *addr_task;	/* cm_addr_cancel() asks whether it is the current one */
 	struct work_struct work;
 	struct cm_peer_params peer;	/* by the order of upcall, queue and handling */
 

@@ -161,11 +161,11 @@ failed:
 
 /*
  * For the end of an id: afterwards a lookup does not call back, and its callback has returned, so
- * that the module can be unloaded. The callback waits for nothing. It cannot wait for itself.
+ * that the module can be unloaded. The callback only queues an event, and waits for nothing.
  */
 void cm_addr_cancel(struct cm_id *id)
 {
 	lockdep_assert_held(&id->handler_mutex);
-	if (id->addr_used && READ_ONCE(id->addr_task) != current)
+	if (id->addr_used)
 		rdma_addr_cancel(&id->base.id.route.addr.dev_addr);
 }

@@ -46,7 +46,7 @@ MODULE_PARM_DESC(reserve_tcp_ports, "hold a TCP socket on the port of each bound
  * for each other, not even for the binding of a socket.
  */
 struct cm_port_bucket {
-	struct mutex mutex;		/* owners, and the addresses of these ids */
+	struct mutex mutex;		/* owners, and @bind.reuse of these ids */
 	struct hlist_head owners __guarded_by(&mutex);
 };
 
@@ -78,7 +78,8 @@ static struct cm_port_bucket *cm_port_bucket(struct cm_id *id, u16 port)
 
 /*
  * Locks the bucket of an id's port. Only the calls for the id itself change its port, one at a
- * time. Without a port the id has no owner beside it, and any bucket will do.
+ * time. A user can have many threads wait for the mutex. So the result of a lookup, an update of
+ * listeners, and the end of an id without a port do without it.
  */
 static struct cm_port_bucket *cm_port_lock(struct cm_id *id)
 	__context_unsafe(/* cm_port_unlock() releases it */)
@@ -102,23 +103,38 @@ static bool cm_port_is_owner(struct cm_id *other, struct cm_id *id, u16 port)
 	       other->bind.port == port;
 }
 
+/* A copy: the result of a lookup may change the address of an owner at any time. */
+static struct sockaddr_in6 cm_port_addr(struct cm_id *id, struct sockaddr *from)
+{
+	struct sockaddr_in6 addr = {};
+	unsigned long flags;
+
+	spin_lock_irqsave(&id->lock, flags);
+	cm_addr_copy((struct sockaddr *)&addr, from);
+	spin_unlock_irqrestore(&id->lock, flags);
+	return addr;
+}
+
 /* Checks a port that the consumer has chosen. Return: 0, -EADDRNOTAVAIL or -EADDRINUSE. */
 static int cm_port_check_shared(struct cm_port_bucket *bucket, struct cm_id *id, u16 port,
 				bool reuse)
 	__must_hold(&bucket->mutex)
 {
+	struct sockaddr_in6 addr;
+	struct sockaddr *src = (struct sockaddr *)&addr;
 	struct cm_id *other;
 
 	lockdep_assert_held(&bucket->mutex);
 	hlist_for_each_entry(other, &bucket->owners, bind.item) {
 		if (!cm_port_is_owner(other, id, port) || (reuse && other->bind.reuse))
 			continue;
+		addr = cm_port_addr(other, cm_src(other));
 		if (id->bind.afonly && other->bind.afonly &&
-		    cm_src(id)->sa_family != cm_src(other)->sa_family)
+		    cm_src(id)->sa_family != src->sa_family)
 			continue;
-		if (cm_addr_any(cm_src(id)) || cm_addr_any(cm_src(other)))
+		if (cm_addr_any(cm_src(id)) || cm_addr_any(src))
 			return -EADDRNOTAVAIL;
-		if (cm_addr_same(cm_src(id), cm_src(other)))
+		if (cm_addr_same(cm_src(id), src))
 			return -EADDRINUSE;
 	}
 	return 0;
@@ -136,14 +152,19 @@ static bool cm_addr_differ(const struct sockaddr *a, const struct sockaddr *b, b
 static bool cm_port_is_unique(struct cm_port_bucket *bucket, struct cm_id *id, u16 port)
 	__must_hold(&bucket->mutex)
 {
+	struct sockaddr_in6 src, dst;
 	struct cm_id *other;
 
 	lockdep_assert_held(&bucket->mutex);
-	hlist_for_each_entry(other, &bucket->owners, bind.item)
-		if (cm_port_is_owner(other, id, port) &&
-		    !cm_addr_differ(cm_src(id), cm_src(other), false) &&
-		    !cm_addr_differ(cm_dst(id), cm_dst(other), true))
+	hlist_for_each_entry(other, &bucket->owners, bind.item) {
+		if (!cm_port_is_owner(other, id, port))
+			continue;
+		src = cm_port_addr(other, cm_src(other));
+		dst = cm_port_addr(other, cm_dst(other));
+		if (!cm_addr_differ(cm_src(id), (struct sockaddr *)&src, false) &&
+		    !cm_addr_differ(cm_dst(id), (struct sockaddr *)&dst, true))
 			return false;
+	}
 	return true;
 }
 
@@ -318,35 +339,44 @@ int cm_port_assign(struct cm_id *id)
 	return ret;
 }
 
-/* The caller holds the bucket's mutex. */
+/* A connect and the end of the id may come at the same time. */
 static struct socket *cm_port_detach_socket(struct cm_id *id)
 {
-	struct socket *sock = id->bind.reserved;
-
-	id->bind.reserved = NULL;
-	return sock;
+	return xchg(&id->bind.reserved, NULL);
 }
 
+/* Another id that leaves the port changes the links of this one, but does not take it off. */
+static bool cm_port_is_assigned(const struct cm_id *id)
+{
+	return !hlist_unhashed_lockless(&id->bind.item);
+}
+
+/* An id without a port has no socket. */
 void cm_port_release(struct cm_id *id)
 {
-	struct cm_port_bucket *bucket = cm_port_lock(id);
-	struct socket *sock = cm_port_detach_socket(id);
+	struct cm_port_bucket *bucket;
+	struct socket *sock;
 
+	if (!cm_port_is_assigned(id))
+		return;
+	bucket = cm_port_lock(id);
+	sock = cm_port_detach_socket(id);
 	hlist_del_init(&id->bind.item);
 	cm_port_unlock(bucket);
 	if (sock)
 		sock_release(sock);
 }
 
-/* Return: 0; -EADDRINUSE if the host's TCP has the port meanwhile; or another error. */
+/*
+ * The id owns the port already, so this needs no mutex. Return: 0; -EADDRINUSE if the host's TCP
+ * has the port meanwhile; or another error.
+ */
 static int cm_port_reserve_own(struct cm_id *id, struct socket *sock)
 {
-	struct cm_port_bucket *bucket = cm_port_lock(id);
 	int ret = cm_port_bind_socket(id, sock, id->bind.port);
 
 	if (!ret)
 		id->bind.reserved = sock;
-	cm_port_unlock(bucket);
 	return ret;
 }
 
@@ -384,14 +414,11 @@ int cm_port_reserve(struct cm_id *id, bool any)
 /* Releases the socket of an id that connects over a provider with sockets of its own. */
 void cm_port_release_tcp(struct cm_id *id, const struct ib_device *device)
 {
-	struct cm_port_bucket *bucket;
 	struct socket *sock;
 
 	if (!cm_dev_has_sockets(device))
 		return;
-	bucket = cm_port_lock(id);
 	sock = cm_port_detach_socket(id);
-	cm_port_unlock(bucket);
 	if (sock)
 		sock_release(sock);
 }
@@ -407,12 +434,12 @@ void cm_port_release_tcp(struct cm_id *id, const struct ib_device *device)
  */
 void cm_port_share_tcp(struct cm_id *id, const struct ib_device *device, bool share)
 {
-	struct cm_port_bucket *bucket;
 	struct socket *sock;
 
+	lockdep_assert_held(&id->listen_mutex);
 	if (!cm_dev_has_sockets(device))
 		return;
-	bucket = cm_port_lock(id);
+	/* The end of the id ends its listeners first, under this mutex. */
 	sock = id->bind.reserved;
 	if (sock && share) {
 		lock_sock(sock->sk);
@@ -421,7 +448,6 @@ void cm_port_share_tcp(struct cm_id *id, const struct ib_device *device, bool sh
 	} else if (sock) {
 		t3_tcp_set_exclusive(sock->sk);
 	}
-	cm_port_unlock(bucket);
 }
 
 /* Return: 0, or -EADDRINUSE if another socket listens, or does not allow reuse. */
@@ -457,21 +483,27 @@ int cm_port_end_reuse(struct cm_id *id)
 
 void cm_port_set_reuse(struct cm_id *id, bool reuse)
 {
-	struct cm_port_bucket *bucket = cm_port_lock(id);
+	struct cm_port_bucket *bucket;
 
+	if (!cm_port_is_assigned(id)) {
+		id->bind.reuse = reuse;
+		return;
+	}
+	bucket = cm_port_lock(id);
 	id->bind.reuse = reuse;
 	cm_port_unlock(bucket);
 }
 
 /*
  * Changes an address of @id, which has a port: a call for another id may be reading it. The reply
- * to a connect changes addresses without this, as it may come in any context; it has the values
- * that they have already, unless the provider has chosen others.
+ * to a connect changes addresses without this; it has the values that they have already, unless
+ * the provider has chosen others.
  */
 void cm_port_set_addr(struct cm_id *id, struct sockaddr *to, const struct sockaddr *from)
 {
-	struct cm_port_bucket *bucket = cm_port_lock(id);
+	unsigned long flags;
 
+	spin_lock_irqsave(&id->lock, flags);
 	cm_addr_copy(to, from);
-	cm_port_unlock(bucket);
+	spin_unlock_irqrestore(&id->lock, flags);
 }

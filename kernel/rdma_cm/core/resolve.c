@@ -86,17 +86,15 @@ static bool cm_route_lookup(struct sockaddr *src, const struct sockaddr *dst,
 
 /* --- address resolution -------------------------------------------------- */
 
+/* ib_core looks up all addresses of the machine in one worker, so this waits for nothing. */
 static void cm_addr_handler(int status, struct sockaddr *src, struct rdma_dev_addr *addr,
 			    void *context)
 {
 	struct cm_id *id = context;
 
-	/* The handler of the event may destroy the id here; cm_addr_cancel() does not wait then. */
 	cm_id_get(id);
 	cm_addr_copy((struct sockaddr *)&id->peer.local, src);
-	WRITE_ONCE(id->addr_task, current);
-	cm_event_post(id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, status, CM_DISPATCH_MAY_SLEEP);
-	WRITE_ONCE(id->addr_task, NULL);
+	cm_event_post(id, CM_SLOT_ADDR, CM_EV_ADDR_DONE, status, CM_DISPATCH_WORKER);
 	cm_id_put(id);
 }
 

@@ -576,7 +576,7 @@ static void destroy_in_another_task(void)
 
 /*
  * An id is destroyed while the callback of its lookup runs. The destroy waits for the end of the
- * callback, as the module may be unloaded next; not if the callback itself destroys the id.
+ * callback, as the module may be unloaded next.
  */
 static void a_destroy_waits_for_the_callback_of_a_lookup(struct kunit *test)
 {
@@ -592,19 +592,41 @@ static void a_destroy_waits_for_the_callback_of_a_lookup(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, got.written, 0u);
 }
 
-static void the_callback_of_a_lookup_destroys_the_id(struct kunit *test)
+/* ib_core has one worker for all users; the result needs the mutexes of the id, of its file. */
+static void the_callback_of_a_lookup_only_queues(struct kunit *test)
 {
 	end(test);
 	id_kind = PROCESS_IDS;
 	begin(test, IN_PROCESS);
 	KUNIT_ASSERT_EQ(test, call(BIND), 0);
 	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
+	delay_worker();
 	got.next_return = 1;
 	fake_lookup_done(0);
+	KUNIT_EXPECT_EQ(test, got.written, 0u);
+	run_worker();
 	expect_event(test, "resolved", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	/* The handler, which destroys the id, waits for the end of the callback. */
 	KUNIT_EXPECT_PTR_EQ(test, got.destroyed, id);
-	/* Without a preemption counter it is the worker that calls the handler; it waits. */
-	KUNIT_EXPECT_EQ(test, fake.lookups_cancelled, IS_ENABLED(CONFIG_PREEMPT_COUNT) ? 0u : 1u);
+	KUNIT_EXPECT_EQ(test, fake.lookups_cancelled, 1u);
+}
+
+/* A user keeps the mutex of its port busy. */
+static void a_lookup_does_not_wait_for_the_mutex_of_a_port(struct kunit *test)
+{
+	unsigned long until = jiffies + 2 * HZ;
+	struct mutex *mutex;	/* of the port's bucket */
+
+	KUNIT_ASSERT_EQ(test, call(BIND), 0);
+	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
+	mutex = &cm_port_bucket(to_cm_id(id), to_cm_id(id)->bind.port)->mutex;
+	mutex_lock(mutex);
+	fake_lookup_done(0);
+	while (!READ_ONCE(got.written) && time_before(jiffies, until))
+		schedule_timeout_uninterruptible(1);
+	KUNIT_EXPECT_EQ(test, got.written, 1u);
+	mutex_unlock(mutex);
+	expect_event(test, "resolved", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 }
 
 /*
@@ -849,7 +871,8 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(an_address_that_the_namespace_of_the_device_has),
 	KUNIT_CASE(a_connect_from_an_address_of_the_namespace_of_the_device),
 	KUNIT_CASE(a_destroy_waits_for_the_callback_of_a_lookup),
-	KUNIT_CASE(the_callback_of_a_lookup_destroys_the_id),
+	KUNIT_CASE(the_callback_of_a_lookup_only_queues),
+	KUNIT_CASE(a_lookup_does_not_wait_for_the_mutex_of_a_port),
 	KUNIT_CASE(a_failed_lookup_binds_to_nothing),
 	KUNIT_CASE(a_lookup_waits_for_the_callback_of_the_last_one),
 	KUNIT_CASE(a_neighbour_that_is_known_needs_no_lookup),

@@ -10,17 +10,18 @@ void t3_race_point(const char *name)
 {
 }
 
-/* An address that another call may be reading was changed without this mutex. */
-static struct mutex *addr_mutex;
-static bool changed_without_mutex;
+/* A lookup changes the address of an id while another call reads it: both hold id->lock. */
+static unsigned int copies;
+static bool copied_without_lock;
 
-static void change_addr(struct sockaddr *to, const struct sockaddr *from)
+static void copy_addr(struct sockaddr *to, const struct sockaddr *from)
 {
-	changed_without_mutex |= !mutex_is_locked(addr_mutex);
+	copies++;
+	copied_without_lock |= !irqs_disabled();
 	cm_addr_copy(to, from);
 }
 
-#define cm_addr_copy			change_addr
+#define cm_addr_copy			copy_addr
 static struct hlist_head *locked_chain(struct hlist_head *chain)
 {
 	lockdep_assert_held(&container_of(chain, struct inet_bind_hashbucket, chain)->lock);
@@ -73,6 +74,8 @@ static struct cm_id *make_id(struct kunit *test, u32 addr, u16 port)
 	sin->sin_port = htons(port);
 	id->base.id.route.addr.dev_addr.net = &init_net;
 	id->bind.ps = RDMA_PS_TCP;
+	spin_lock_init(&id->lock);
+	mutex_init(&id->listen_mutex);
 	return id;
 }
 
@@ -316,19 +319,6 @@ static void a_port_of_the_host_is_known(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, cm_port_host_has(&init_net, 7174));
 }
 
-static void the_address_of_an_id_changes_under_the_mutex(struct kunit *test)
-{
-	struct cm_id *id = make_id(test, ANY, 7174), *other = make_id(test, LOCAL, 7174);
-
-	KUNIT_ASSERT_EQ(test, cm_port_assign(id), 0);
-	changed_without_mutex = false;
-	addr_mutex = &cm_port_bucket(id, 7174)->mutex;
-	cm_port_set_addr(id, cm_src(id), cm_src(other));
-	KUNIT_EXPECT_FALSE(test, changed_without_mutex);
-	KUNIT_EXPECT_TRUE(test, cm_addr_same(cm_src(id), cm_src(other)));
-	cm_port_release(id);
-}
-
 /* A call in another thread. */
 struct bind_call {
 	struct work_struct work;
@@ -366,6 +356,80 @@ static void a_bind_does_not_wait_for_another_port(struct kunit *test)
 	flush_work(&call.work);
 	destroy_work_on_stack(&call.work);
 	KUNIT_EXPECT_EQ(test, call.ret, 0);
+}
+
+/* What others wait for: the destroy of an id without a port, the result of a lookup, an update. */
+struct quick_calls {
+	struct work_struct work;
+	struct completion done;
+	struct cm_id *unbound, *bound, *other;
+};
+
+static void call_quickly(struct work_struct *work)
+{
+	static const struct ib_device device = { .iw_driver_flags = IW_F_NO_PORT_MAP };
+	struct quick_calls *calls = container_of(work, struct quick_calls, work);
+
+	cm_port_set_reuse(calls->unbound, true);
+	cm_port_release(calls->unbound);
+	cm_port_set_addr(calls->bound, cm_src(calls->bound), cm_src(calls->other));
+	cm_port_reserve(calls->bound, true);
+	mutex_lock(&calls->bound->listen_mutex);
+	cm_port_share_tcp(calls->bound, &device, true);
+	mutex_unlock(&calls->bound->listen_mutex);
+	complete(&calls->done);
+}
+
+/* A user can keep it busy: that of its port, and of ports that have it, too. */
+static void calls_that_do_not_wait_for_the_mutex_of_a_port(struct kunit *test)
+{
+	struct quick_calls calls = {
+		.unbound = make_id(test, ANY, 0),
+		.bound = make_id(test, ANY, 7174),
+		.other = make_id(test, LOCAL, 7174),
+	};
+	struct cm_port_bucket *busy[] = {
+		cm_port_bucket(calls.unbound, 0), cm_port_bucket(calls.bound, 7174),
+	};
+	unsigned int i;
+
+	reserve_tcp_ports = true;
+	calls.bound->bind.reserve_late = true;
+	KUNIT_ASSERT_EQ(test, cm_port_assign(calls.bound), 0);
+	for (i = 0; i < ARRAY_SIZE(busy); i++) {
+		init_completion(&calls.done);
+		INIT_WORK_ONSTACK(&calls.work, call_quickly);
+		mutex_lock(&busy[i]->mutex);
+		queue_work(system_long_wq, &calls.work);
+		KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&calls.done, 2 * HZ), 0ul);
+		mutex_unlock(&busy[i]->mutex);
+		flush_work(&calls.work);
+		destroy_work_on_stack(&calls.work);
+	}
+	KUNIT_EXPECT_TRUE(test, calls.unbound->bind.reuse);
+	KUNIT_EXPECT_TRUE(test, cm_addr_same(cm_src(calls.bound), cm_src(calls.other)));
+	KUNIT_EXPECT_NOT_NULL(test, calls.bound->bind.reserved);
+	cm_port_release(calls.bound);
+}
+
+static void addresses_are_copied_under_the_lock_of_their_id(struct kunit *test)
+{
+	struct cm_id *id = make_id(test, LOCAL, 7174), *other = make_id(test, REMOTE, 7174);
+
+	copies = 0;
+	copied_without_lock = false;
+	KUNIT_ASSERT_EQ(test, cm_port_assign(id), 0);
+	KUNIT_ASSERT_EQ(test, cm_port_assign(other), 0);
+	KUNIT_EXPECT_EQ(test, copies, 1u);
+	cm_port_release(other);
+	cm_addr_set_port(cm_src(other), 0);
+	KUNIT_EXPECT_EQ(test, cm_port_try(other, NULL, 7174), 0);
+	KUNIT_EXPECT_EQ(test, copies, 3u);
+	cm_port_set_addr(id, cm_src(id), cm_src(other));
+	KUNIT_EXPECT_EQ(test, copies, 4u);
+	KUNIT_EXPECT_FALSE(test, copied_without_lock);
+	cm_port_release(other);
+	cm_port_release(id);
 }
 
 struct privilege {
@@ -418,7 +482,8 @@ static struct kunit_case port_cases[] = {
 	KUNIT_CASE(a_port_that_the_manager_chooses),
 	KUNIT_CASE(a_reserved_port_is_not_chosen),
 	KUNIT_CASE(a_bind_does_not_wait_for_another_port),
-	KUNIT_CASE(the_address_of_an_id_changes_under_the_mutex),
+	KUNIT_CASE(calls_that_do_not_wait_for_the_mutex_of_a_port),
+	KUNIT_CASE(addresses_are_copied_under_the_lock_of_their_id),
 	KUNIT_CASE(host_and_port_space),
 	KUNIT_CASE(a_listener_shares_with_no_server),
 	KUNIT_CASE(a_connection_does_not_prevent_a_bind),
