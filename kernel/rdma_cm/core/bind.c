@@ -113,7 +113,7 @@ int cm_bind_any(struct cm_id *id, const struct sockaddr *dst)
  * @addr: an address of this machine, or a wildcard; port 0 is any free port
  *
  * Return: 0; -EINVAL if it is bound; -EADDRINUSE, -EADDRNOTAVAIL or -EACCES as for sockets;
- * -ENODEV if no RDMA device has the address.
+ * -ENOBUFS if 1,024 ids share the port; -ENODEV if no RDMA device has the address.
  */
 int t3_rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {

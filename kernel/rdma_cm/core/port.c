@@ -52,6 +52,9 @@ struct cm_port_bucket {
 
 #define CM_PORT_BUCKETS	256
 
+/* Each bind to a port goes through its owners, with the mutex that other ports have, too. */
+#define CM_PORT_MAX_OWNERS	1024
+
 static struct cm_port_bucket cm_ports[CM_PORT_BUCKETS];
 
 /*
@@ -115,18 +118,26 @@ static struct sockaddr_in6 cm_port_addr(struct cm_id *id, struct sockaddr *from)
 	return addr;
 }
 
-/* Checks a port that the consumer has chosen. Return: 0, -EADDRNOTAVAIL or -EADDRINUSE. */
+/*
+ * Checks a port that the consumer has chosen. Return: 0, -EADDRNOTAVAIL, -EADDRINUSE, or -ENOBUFS
+ * if the port has too many owners.
+ */
 static int cm_port_check_shared(struct cm_port_bucket *bucket, struct cm_id *id, u16 port,
 				bool reuse)
 	__must_hold(&bucket->mutex)
 {
 	struct sockaddr_in6 addr;
 	struct sockaddr *src = (struct sockaddr *)&addr;
+	unsigned int owners = 0;
 	struct cm_id *other;
 
 	lockdep_assert_held(&bucket->mutex);
 	hlist_for_each_entry(other, &bucket->owners, bind.item) {
-		if (!cm_port_is_owner(other, id, port) || (reuse && other->bind.reuse))
+		if (!cm_port_is_owner(other, id, port))
+			continue;
+		if (++owners == CM_PORT_MAX_OWNERS)
+			return -ENOBUFS;
+		if (reuse && other->bind.reuse)
 			continue;
 		addr = cm_port_addr(other, cm_src(other));
 		if (id->bind.afonly && other->bind.afonly &&
@@ -153,12 +164,15 @@ static bool cm_port_is_unique(struct cm_port_bucket *bucket, struct cm_id *id, u
 	__must_hold(&bucket->mutex)
 {
 	struct sockaddr_in6 src, dst;
+	unsigned int owners = 0;
 	struct cm_id *other;
 
 	lockdep_assert_held(&bucket->mutex);
 	hlist_for_each_entry(other, &bucket->owners, bind.item) {
 		if (!cm_port_is_owner(other, id, port))
 			continue;
+		if (++owners == CM_PORT_MAX_OWNERS)
+			return false;
 		src = cm_port_addr(other, cm_src(other));
 		dst = cm_port_addr(other, cm_dst(other));
 		if (!cm_addr_differ(cm_src(id), (struct sockaddr *)&src, false) &&
@@ -323,7 +337,8 @@ static int cm_port_assign_requested(struct cm_id *id, struct socket *sock, u16 p
  * cm_port_assign - assign an id the port of its source address, or any port if that is 0
  * @id: the id, in CM_ST_BINDING
  *
- * Return: 0; -EACCES, -EADDRINUSE (also if the host's TCP has the port), -EADDRNOTAVAIL, -ENOMEM
+ * Return: 0; -EACCES, -EADDRINUSE (also if the host's TCP has the port), -EADDRNOTAVAIL, -ENOBUFS,
+ * -ENOMEM
  */
 int cm_port_assign(struct cm_id *id)
 {

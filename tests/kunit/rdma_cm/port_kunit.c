@@ -432,6 +432,31 @@ static void addresses_are_copied_under_the_lock_of_their_id(struct kunit *test)
 	cm_port_release(id);
 }
 
+/* A bind goes through them while others wait. */
+static void the_owners_of_a_port_are_limited(struct kunit *test)
+{
+	struct cm_id **ids, *other = make_id(test, ANY, 7175), *chosen = make_id(test, LOCAL, 0);
+	unsigned int i;
+
+	ids = kunit_kcalloc(test, CM_PORT_MAX_OWNERS + 1, sizeof(*ids), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ids);
+	for (i = 0; i <= CM_PORT_MAX_OWNERS; i++) {
+		ids[i] = make_id(test, REMOTE, 7174);
+		ids[i]->bind.reuse = true;
+		KUNIT_ASSERT_EQ(test, cm_port_assign(ids[i]), i < 1024 ? 0 : -ENOBUFS);
+	}
+	KUNIT_EXPECT_EQ(test, cm_port_try(chosen, NULL, 7174), -EADDRINUSE);
+	KUNIT_EXPECT_EQ(test, cm_port_assign(other), 0);
+	cm_port_release(other);
+	cm_port_release(ids[0]);
+	KUNIT_EXPECT_EQ(test, cm_port_try(chosen, NULL, 7174), 0);
+	cm_port_release(chosen);
+	KUNIT_EXPECT_EQ(test, cm_port_assign(ids[i - 1]), 0);
+	for (i = 0; i <= CM_PORT_MAX_OWNERS; i++)
+		cm_port_release(ids[i]);
+	KUNIT_EXPECT_TRUE(test, ports_are_free());
+}
+
 struct privilege {
 	const char *name;
 	bool own_namespace, root, root_of_own, has_device;
@@ -484,6 +509,7 @@ static struct kunit_case port_cases[] = {
 	KUNIT_CASE(a_bind_does_not_wait_for_another_port),
 	KUNIT_CASE(calls_that_do_not_wait_for_the_mutex_of_a_port),
 	KUNIT_CASE(addresses_are_copied_under_the_lock_of_their_id),
+	KUNIT_CASE(the_owners_of_a_port_are_limited),
 	KUNIT_CASE(host_and_port_space),
 	KUNIT_CASE(a_listener_shares_with_no_server),
 	KUNIT_CASE(a_connection_does_not_prevent_a_bind),
