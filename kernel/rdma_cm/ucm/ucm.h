@@ -51,7 +51,7 @@ struct ib_client_nl_info;
  * struct ucm_file - an open file
  * @ref: references, of the open file and of each context of the file
  * @mutex: @contexts, the counters of these contexts, and removal from @events
- * @lock: @events
+ * @lock: @events, and those of each context
  * @contexts: contexts of the file, oldest first
  * @events: events of all contexts, oldest first
  * @readers: woken when an event was queued
@@ -84,6 +84,7 @@ struct ucm_file {
  * @backlog_left: how many more; negative as that of struct cm_id
  * @unread: number of events that wait for GET_EVENT
  * @addr_change_unread: one of them is ADDR_CHANGE
+ * @events: its events in the queue of the file, oldest first: the queue may have those of thousands
  * @groups: multicast groups
  * @close: destroys the id after the removal of its device
  */
@@ -102,6 +103,7 @@ struct ucm_context {
 	atomic_t backlog_left;
 	atomic_t unread;
 	bool addr_change_unread;
+	struct list_head events;	/* file->lock */
 	struct list_head groups __guarded_by(&mutex);
 	struct work_struct close;
 };
@@ -138,6 +140,7 @@ struct ucm_group {
  * struct ucm_event - an event that waits for GET_EVENT
  * @item: in the file's list of events
  * @ctx: the context
+ * @ctx_item: in the context's list of events
  * @request: the context of a connect request, or NULL
  * @group: the multicast group, or NULL
  * @resp: what GET_EVENT returns
@@ -145,6 +148,7 @@ struct ucm_group {
 struct ucm_event {
 	struct list_head item;
 	struct ucm_context *ctx;
+	struct list_head ctx_item;
 	struct ucm_context *request;
 	struct ucm_group *group;
 	struct rdma_ucm_event_resp resp;

@@ -70,6 +70,7 @@ struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *
 	kref_init(&ctx->ref);
 	mutex_init(&ctx->mutex);
 	INIT_LIST_HEAD(&ctx->item);
+	INIT_LIST_HEAD(&ctx->events);
 	INIT_WORK(&ctx->close, ucm_context_close);
 	kref_get(&file->ref);
 	/* Not published yet. */

@@ -131,6 +131,7 @@ static void ucm_event_queue(struct ucm_file *file, struct ucm_event *event)
 {
 	spin_lock(&file->lock);
 	list_add_tail(&event->item, &file->events);
+	list_add_tail(&event->ctx_item, &event->ctx->events);
 	spin_unlock(&file->lock);
 	wake_up_interruptible(&file->readers);
 }
@@ -248,6 +249,7 @@ static void ucm_event_requeue(struct ucm_event *event)
 	if (!ended) {
 		spin_lock(&file->lock);
 		list_add(&event->item, &file->events);
+		list_add(&event->ctx_item, &ctx->events);
 		spin_unlock(&file->lock);
 		wake_up_interruptible(&file->readers);
 	}
@@ -276,6 +278,7 @@ int ucm_get_event(struct ucm_call *call)
 	spin_lock(&file->lock);
 	event = list_first_entry(&file->events, struct ucm_event, item);
 	list_del_init(&event->item);
+	list_del(&event->ctx_item);
 	spin_unlock(&file->lock);
 	/* Count it before user space has it, so that DESTROY_ID waits for its acknowledgment. */
 	ucm_event_count(file, event, 1);
@@ -314,7 +317,7 @@ int ucm_write_event(struct ucm_call *call)
 }
 
 /* Takes the events of a context, or only those of its @group, off the queue of its file. */
-static void ucm_take_events(struct ucm_file *file, const struct ucm_context *ctx,
+static void ucm_take_events(struct ucm_file *file, struct ucm_context *ctx,
 			    const struct ucm_group *group, struct list_head *taken)
 	__must_hold(&file->mutex)
 {
@@ -322,9 +325,12 @@ static void ucm_take_events(struct ucm_file *file, const struct ucm_context *ctx
 
 	lockdep_assert_held(&file->mutex);
 	spin_lock(&file->lock);
-	list_for_each_entry_safe(event, next, &file->events, item)
-		if (event->ctx == ctx && (!group || event->group == group))
-			list_move_tail(&event->item, taken);
+	list_for_each_entry_safe(event, next, &ctx->events, ctx_item) {
+		if (group && event->group != group)
+			continue;
+		list_del(&event->ctx_item);
+		list_move_tail(&event->item, taken);
+	}
 	spin_unlock(&file->lock);
 }
 
@@ -412,7 +418,11 @@ static u32 ucm_move_context(struct ucm_context *ctx, struct ucm_file *to,
 /* Appends events to the queue of a file. */
 static void ucm_queue_events(struct ucm_file *file, struct list_head *events)
 {
+	struct ucm_event *event;
+
 	spin_lock(&file->lock);
+	list_for_each_entry(event, events, item)
+		list_add_tail(&event->ctx_item, &event->ctx->events);
 	list_splice_tail(events, &file->events);
 	spin_unlock(&file->lock);
 	wake_up_interruptible(&file->readers);

@@ -85,6 +85,28 @@ static void an_event_that_cannot_be_copied_is_not_lost(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reported, 1u);
 }
 
+/* The process may have thousands of others, and its handlers wait for the lock of the queue. */
+static void a_destroy_looks_at_the_events_of_its_id(struct kunit *test)
+{
+	u32 id = create(test), other = create(test);
+	unsigned int i;
+
+	KUNIT_ASSERT_EQ(test, resolve_ip(id), 0);
+	fake_lookup_done(0);
+	for (i = 0; i < 20; i++) {
+		KUNIT_ASSERT_EQ(test, resolve_ip(other), 0);
+		fake_lookup_done(-ETIMEDOUT);
+		flush_workqueue(cm_wq);
+	}
+	visited = 0;
+	KUNIT_EXPECT_EQ(test, destroy(id, NULL), 0);
+	KUNIT_EXPECT_EQ(test, visited, 2u);	/* its event is taken off, and freed */
+	for (i = 0; i < 20; i++)
+		KUNIT_EXPECT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, destroy(other, NULL), 0);
+}
+
 static void destroy_victim(void)
 {
 	during_copy = NULL;
@@ -583,6 +605,7 @@ static void unread_events_of_the_library_are_limited(struct kunit *test)
 static struct kunit_case ucm_event_cases[] = {
 	KUNIT_CASE(no_lock_is_held_while_user_memory_is_copied),
 	KUNIT_CASE(an_event_that_cannot_be_copied_is_not_lost),
+	KUNIT_CASE(a_destroy_looks_at_the_events_of_its_id),
 	KUNIT_CASE(a_listener_ends_while_its_event_is_copied),
 	KUNIT_CASE(an_id_moves_while_its_event_is_copied),
 	KUNIT_CASE(an_id_moves_and_ends_while_its_event_is_copied),

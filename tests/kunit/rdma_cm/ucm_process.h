@@ -68,7 +68,18 @@ static struct workqueue_struct *wq_for_closes(void)
 #include "ucm_group.c"
 #pragma pop_macro("xa_store")
 #include "ucm_query.c"
+/* Entries of lists that were visited. */
+static unsigned int visited;
+
+#pragma push_macro("list_for_each_entry_safe")
+#undef list_for_each_entry_safe
+#define list_for_each_entry_safe(pos, n, head, member)				\
+	for ((pos) = list_first_entry(head, typeof(*(pos)), member),		\
+	     (n) = list_next_entry(pos, member);				\
+	     !list_entry_is_head(pos, head, member) && ++visited;		\
+	     (pos) = (n), (n) = list_next_entry(n, member))
 #include "ucm_event.c"
+#pragma pop_macro("list_for_each_entry_safe")
 #include "ucm_context.c"
 #include "ucm.c"
 
