@@ -376,6 +376,7 @@ struct cm_binding {
  * @tos_set: the consumer has set @tos
  * @bound_if: the interface that the id was bound to before a lookup, or 0
  * @listen_mutex: @listeners
+ * @listen_begun: the caller of t3_rdma_listen() has been on all devices: workers may listen for it
  * @listen_change: counts what listens and unlistens, for one that gives up the mutex meanwhile
  * @listeners: one per device and address that the id listens on
  * @groups: multicast groups
@@ -436,6 +437,7 @@ struct cm_id {
 	int bound_if;
 
 	struct mutex listen_mutex;	/* listen and its end */
+	bool listen_begun;
 	unsigned int listen_change __guarded_by(&listen_mutex);
 	struct list_head listeners __guarded_by(&listen_mutex);
 	struct list_head groups __guarded_by(&handler_mutex);

@@ -210,13 +210,13 @@ static int cm_listen(struct cm_id *id, struct cm_dev *dev)
 
 /*
  * For many ids: one whose owner sleeps while it listens does not hold up those of others. It is
- * tried again in the next update.
+ * tried again in the next update. The owner listens first: a provider may refuse a worker.
  */
 static int cm_listen_unless_busy(struct cm_id *id, struct cm_dev *dev)
 {
 	int ret;
 
-	if (!mutex_trylock(&id->listen_mutex)) {
+	if (!READ_ONCE(id->listen_begun) || !mutex_trylock(&id->listen_mutex)) {
 		cm_queue_listen_update();
 		return 0;
 	}
@@ -358,11 +358,16 @@ void cm_listen_on_added(struct cm_dev *dev)
  */
 int cm_listen_start(struct cm_id *id)
 {
+	int ret;
+
+	WRITE_ONCE(id->listen_begun, false);
 	mutex_lock(&cm_devices_mutex);
 	id->listening_seq = ++cm_last_listening;
 	list_add_tail(&id->listening, &cm_listening_ids);
 	mutex_unlock(&cm_devices_mutex);
-	return cm_dev_of(id) ? cm_listen(id, cm_dev_of(id)) : cm_listen_on_devices(id, cm_listen);
+	ret = cm_dev_of(id) ? cm_listen(id, cm_dev_of(id)) : cm_listen_on_devices(id, cm_listen);
+	WRITE_ONCE(id->listen_begun, true);
+	return ret;
 }
 
 /* Devices and addresses that are added from now on are not for this id. */

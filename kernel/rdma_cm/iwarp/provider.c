@@ -9,7 +9,10 @@
  * it returns an error, and the provider rejects the peer. ucm_handler(), if it runs inside the
  * upcall, allocates without blocking, and leaves the report to the worker if that fails.
  */
+#include <linux/nsproxy.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
+#include <net/net_namespace.h>
 
 #include "iwarp.h"
 #include "trace.h"
@@ -161,6 +164,18 @@ static struct iw_cm_conn_param cm_iw_param(const struct rdma_conn_param *param, 
 	};
 }
 
+/*
+ * siw makes its socket in the namespace of the task that calls it, which may be another one than
+ * that of the id: a worker is in the first namespace, and a process may have changed its own.
+ */
+static bool cm_iw_in_net(struct cm_id *id, const struct ib_device *device)
+{
+	const struct nsproxy *nsproxy = current->nsproxy;
+
+	return !cm_dev_has_sockets(device) ||
+	       (nsproxy && net_eq(nsproxy->net_ns, cm_net(id)));
+}
+
 /* Return: 0: a reply follows, or has come inside the call. Otherwise none follows. */
 static int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 {
@@ -170,6 +185,8 @@ static int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 
 	if (!cm_dev_takes(cm_dev_of(id), id))
 		return -EINVAL;
+	if (!cm_iw_in_net(id, device))
+		return -EADDRNOTAVAIL;
 	ret = cm_iw_check_addr(id);	/* the bind may have been long ago */
 	if (!ret)
 		ret = cm_conn_init(id, device, GFP_KERNEL);
@@ -321,6 +338,8 @@ static int cm_iw_listen(struct cm_listener *l)
 
 	if (!cm_dev_takes(l->dev, l->id))
 		return -EINVAL;
+	if (!cm_iw_in_net(l->id, device))
+		return -EADDRNOTAVAIL;
 	l->iw = cm_zalloc_nowait(l->id->memcg, sizeof(*l->iw));
 	if (!l->iw)
 		return -ENOMEM;

@@ -497,6 +497,89 @@ static void a_wildcard_of_a_provider_with_sockets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, listens_on(), (u32)INADDR_ANY);
 }
 
+/* siw makes its socket in the namespace of the task that calls it. */
+static void in_other_net(void)
+{
+	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
+	port_is_on(net_device_elsewhere());
+	id->route.addr.dev_addr.net = &other_net;
+}
+
+/* Return: what is to be restored. */
+static struct nsproxy *move_task_to(struct nsproxy *nsproxy)
+{
+	struct nsproxy *before = current->nsproxy;
+
+	task_lock(current);
+	current->nsproxy = nsproxy;
+	task_unlock(current);
+	return before;
+}
+
+static void update_in_a_worker(void)
+{
+	queue_delayed_work(t3_unbound_wq, &cm_listen_update_work, 0);
+	flush_delayed_work(&cm_listen_update_work);
+}
+
+/* A container's: no worker makes it. The caller does, also if an update comes before it. */
+static void a_socket_of_another_namespace(struct kunit *test)
+{
+	struct nsproxy nsproxy = *current->nsproxy, *before;
+
+	in_other_net();
+	nsproxy.net_ns = &other_net;
+	before = move_task_to(&nsproxy);
+	fake.point = "cm_listen_next_device";
+	fake.at_point = update_in_a_worker;
+	listen_on_wildcard(test);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	KUNIT_EXPECT_PTR_EQ(test, fake.listen_net, (const struct net *)&other_net);
+	KUNIT_EXPECT_EQ(test, fake.listens, 1u);
+	KUNIT_EXPECT_EQ(test, fake.warnings, 0u);
+	update_in_a_worker();
+	KUNIT_EXPECT_EQ(test, fake.listens, 1u);
+	cm_unlisten(to_cm_id(id), NULL);
+	update_in_a_worker();
+	KUNIT_EXPECT_EQ(test, fake.listens, 0u);
+	KUNIT_EXPECT_EQ(test, fake.warnings, 1u);
+	KUNIT_EXPECT_EQ(test, fake.listen_calls, 1u);
+	move_task_to(before);
+	id->route.addr.dev_addr.net = &init_net;
+}
+
+/* A process that has changed its namespace. */
+static void a_task_of_another_namespace(struct kunit *test)
+{
+	struct sockaddr_storage any = fake_address(INADDR_ANY, 7000);
+
+	in_other_net();
+	KUNIT_EXPECT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+	KUNIT_EXPECT_EQ(test, call(LISTEN), -EADDRNOTAVAIL);
+	KUNIT_EXPECT_EQ(test, fake.listen_calls, 0u);
+	id->route.addr.dev_addr.net = &init_net;
+	port_is_on(init_net.loopback_dev);
+	destroy(&id);
+	id = make_id();
+	KUNIT_ASSERT_NOT_NULL(test, id);
+	run_shorthand(test, READY);
+	id->route.addr.dev_addr.net = &other_net;
+	KUNIT_EXPECT_EQ(test, call(CONNECT), -EADDRNOTAVAIL);
+	KUNIT_EXPECT_NULL(test, fake.conn);
+	id->route.addr.dev_addr.net = &init_net;
+}
+
+/* A worker may: it is in the first namespace, as the listener. */
+static void a_socket_of_the_first_namespace(struct kunit *test)
+{
+	fake.device.iw_driver_flags = IW_F_NO_PORT_MAP;
+	listen_on_wildcard(test);
+	cm_unlisten(to_cm_id(id), NULL);
+	update_in_a_worker();
+	KUNIT_EXPECT_EQ(test, fake.listens, 1u);
+	KUNIT_EXPECT_PTR_EQ(test, fake.listen_net, (const struct net *)&init_net);
+}
+
 /* A request comes as the port leaves the namespace of the listener. */
 static void a_request_and_a_port_that_leaves(struct kunit *test)
 {
@@ -866,6 +949,9 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(an_id_that_is_busy_during_an_update),
 	KUNIT_CASE(the_pause_after_a_long_update),
 	KUNIT_CASE(a_wildcard_of_a_provider_with_sockets),
+	KUNIT_CASE(a_socket_of_another_namespace),
+	KUNIT_CASE(a_task_of_another_namespace),
+	KUNIT_CASE(a_socket_of_the_first_namespace),
 	KUNIT_CASE(a_request_and_a_port_that_leaves),
 	KUNIT_CASE(an_address_that_two_namespaces_have),
 	KUNIT_CASE(an_address_that_the_namespace_of_the_device_has),

@@ -13,6 +13,7 @@
 #include <linux/inetdevice.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
+#include <linux/nsproxy.h>
 #include <net/ipv6.h>
 #include <net/neighbour.h>
 #include <net/net_namespace.h>
@@ -104,6 +105,7 @@ static struct {
 	bool other_in_other_netns;	/* the other device is in another namespace */
 	unsigned int warnings;		/* lines in the kernel log */
 	kuid_t listen_uid;		/* the user whose quota has the last listen */
+	const struct net *listen_net;	/* the namespace in which siw makes its socket then */
 	/* The provider binds sockets in the host's TCP, as siw does. */
 	bool has_sockets;
 	struct socket *sock;
@@ -422,6 +424,7 @@ static int fake_create_listen(struct iw_cm_id *iw, int backlog)
 
 	fake.listen_calls++;
 	fake.listen_uid = current_uid();
+	fake.listen_net = current->nsproxy->net_ns;
 #ifdef CONFIG_MEMCG
 	fake_sleeping_charges += fake_others_wait() && current->active_memcg;
 #endif
