@@ -6,9 +6,10 @@
  * The daemon is the process that replies to a REG_PID, which goes to a multicast group, or
  * announces itself (HELLO, MAPINFO). After a request without a reply the next message to it is a
  * REG_PID. Without a reply to that, or if it has not read for as long, it gets no requests until it
- * sends a message. No mapping is
- * requested of a peer whose daemon did not reply for CM_IWPM_PEER_PAUSE, unless the peer sends a
- * request, or our daemon is started again.
+ * sends a message. It is the same if all leave the group without a reply: kernels from 6.12 on let
+ * any process join, but only a privileged one send. No mapping is requested of a peer whose daemon
+ * did not reply for CM_IWPM_PEER_PAUSE, unless the peer sends a request, or our daemon is started
+ * again.
  *
  * A message of a daemon changes ports only, never addresses: a peer's iwpmd is not authenticated.
  */
@@ -500,7 +501,7 @@ static void cm_iwpm_pause_peer(const union cm_inet *peer, kuid_t user)
 	cm_paused_peers[i].until = jiffies + CM_IWPM_PEER_PAUSE * HZ;
 }
 
-/* A request was not answered, or not even read, in time. */
+/* A request was not answered, or not even read, in time; or those that might have are gone. */
 static void cm_iwpm_note_no_reply(const struct cm_iwpm_request *req)
 	__must_hold(&cm_iwpm_lock)
 {
@@ -522,6 +523,8 @@ static int cm_iwpm_end(struct cm_iwpm_request *req, long left)
 	list_del(&req->item);
 	if (req->finished) {
 		ret = req->status;
+		if (!req->mapping && ret == -ECONNREFUSED)
+			cm_iwpm_note_no_reply(req);
 	} else if (left) {
 		ret = -EINTR;
 	} else {
@@ -927,8 +930,9 @@ void cm_iwpm_mark_own(bool own)
 	cm_iwpm.own = own;
 	if (!own) {
 		cm_iwpm.registered = false;
+		/* A daemon that has not answered REG_PID may still be there afterwards. */
+		cm_iwpm_finish_all(0, -ECANCELED);
 		cm_iwpm_finish_all(cm_iwpm.to.portid, -ECONNREFUSED);
-		cm_iwpm_finish_all(0, -ECONNREFUSED);
 	}
 	spin_unlock_irq(&cm_iwpm_lock);
 }

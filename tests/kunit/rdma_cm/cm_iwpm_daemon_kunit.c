@@ -27,6 +27,52 @@ static void a_daemon_without_a_reply_is_waited_for_once(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, cm_iwpm_is_registered());
 }
 
+static void listener_leaves(void)
+{
+	nl.listens = false;
+	cm_iwpm_lose(OTHER_PROCESS);
+}
+
+/* Any process can join the group: it delays one connect, not each. A daemon announces itself. */
+static void a_process_that_joins_the_group_and_leaves(struct kunit *test)
+{
+	nl.answers_register = false;
+	nl.while_waiting = listener_leaves;
+	run(test, &ready);
+	connect_is(test, 7000, 7000);
+	KUNIT_EXPECT_EQ(test, nl.waits, 1u);
+	KUNIT_EXPECT_EQ(test, nl.timeouts, 0u);
+	fake_report(FAKE_REPLY, -ECONNREFUSED);
+	flush_events();
+	destroy(&id);
+	id = make_id();
+	KUNIT_ASSERT_NOT_NULL(test, id);
+	got.read = got.written;
+	nl.listens = true;
+	run(test, &ready);
+	connect_is(test, 7000, 7000);
+	KUNIT_EXPECT_EQ(test, nl.waits, 1u);
+	want_mapinfo(CM_IWPM_LIBRARY, 4, DAEMON);
+	KUNIT_EXPECT_TRUE(test, cm_iwpm_is_there(to_cm_id(id)));
+	flush_mapper();
+}
+
+static void iw_cm_comes(void)
+{
+	cm_iwpm_set_own(false);
+}
+
+/* The daemon is still there when iw_cm is unloaded. */
+static void iw_cm_ends_a_registration(struct kunit *test)
+{
+	nl.answers_register = false;
+	nl.while_waiting = iw_cm_comes;
+	run(test, &ready);
+	connect_is(test, 7000, 7000);
+	cm_iwpm_set_own(true);
+	KUNIT_EXPECT_TRUE(test, cm_iwpm_is_there(to_cm_id(id)));
+}
+
 static void a_daemon_that_names_another_device(struct kunit *test)
 {
 	nl.device = "fake1";
@@ -226,11 +272,6 @@ static void daemon_ends(void)
 static void other_daemon_comes(void)
 {
 	hello(4, OTHER_PROCESS);
-}
-
-static void iw_cm_comes(void)
-{
-	cm_iwpm_set_own(false);
 }
 
 static void device_goes(void)
@@ -464,6 +505,8 @@ static void requests_of_a_user_are_bounded(struct kunit *test)
 
 static struct kunit_case iwpm_daemon_cases[] = {
 	KUNIT_CASE(a_daemon_without_a_reply_is_waited_for_once),
+	KUNIT_CASE(a_process_that_joins_the_group_and_leaves),
+	KUNIT_CASE(iw_cm_ends_a_registration),
 	KUNIT_CASE(a_daemon_that_names_another_device),
 	KUNIT_CASE(a_daemon_that_is_started_again),
 	KUNIT_CASE(many_mappings_are_sent),
