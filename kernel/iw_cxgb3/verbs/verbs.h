@@ -5,6 +5,7 @@
 #ifndef IW_CXGB3_VERBS_H
 #define IW_CXGB3_VERBS_H
 
+#include <linux/atomic.h>
 #include <linux/bitops.h>
 #include <linux/completion.h>
 #include <linux/kref.h>
@@ -149,12 +150,18 @@ static inline const char *t3_rtr_name(u8 type)
 }
 
 /*
- * Change bits of a status word that a process has mapped. Kernel threads and the library
- * change the word concurrently, each of them atomically.
+ * Set or clear bits of a status word that a process has mapped. Kernel threads and the library
+ * change the word concurrently, each of them atomically. Not with a loop of cmpxchg: the process
+ * could change the word all the time, while interrupts are off here. Ordered before and after.
  */
 static inline void t3_status_change(u64 *word, u64 set, u64 clear)
 {
-	set_mask_bits(word, clear, set);
+	smp_mb__before_atomic(); /* as cmpxchg */
+	if (set)
+		atomic64_or(set, (atomic64_t *)word);
+	if (clear)
+		atomic64_andnot(clear, (atomic64_t *)word);
+	smp_mb__after_atomic(); /* the same */
 }
 
 /* Send or receive side of a QP, as an element of the ready list of its CQ. */
