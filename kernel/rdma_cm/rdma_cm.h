@@ -380,6 +380,7 @@ struct cm_binding {
  * @listen_change: counts what listens and unlistens, for one that gives up the mutex meanwhile
  * @listeners: one per device and address that the id listens on
  * @groups: multicast groups
+ * @number_of_groups: how many
  * @listening: in the list of ids that listen
  * @listening_seq: increases with each such id, so that a walk of that list can drop the lock
  * @backlog: the backlog for the provider, and of the queue
@@ -441,6 +442,7 @@ struct cm_id {
 	unsigned int listen_change __guarded_by(&listen_mutex);
 	struct list_head listeners __guarded_by(&listen_mutex);
 	struct list_head groups __guarded_by(&handler_mutex);
+	unsigned int number_of_groups __guarded_by(&handler_mutex);
 	struct list_head listening __guarded_by(&cm_devices_mutex);
 	u64 listening_seq __guarded_by(&cm_devices_mutex);
 	int backlog;

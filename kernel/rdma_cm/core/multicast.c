@@ -9,6 +9,9 @@
 
 #include "rdma_cm.h"
 
+/* Of an id. The end of the id leaves them one by one, with rtnl, and others wait for that. */
+#define CM_MAX_GROUPS	1024
+
 /* The first group with an address, and with a context unless that is NULL; or NULL. */
 static struct cm_group *cm_group_find(struct cm_id *id, const struct sockaddr *addr,
 				      const void *context)
@@ -28,6 +31,7 @@ static void cm_group_leave(struct cm_id *id, struct cm_group *group)
 	lockdep_assert_held(&id->handler_mutex);
 	cm_group_event_cancel(id, group);
 	list_del(&group->item);
+	id->number_of_groups--;
 	cm_transport(id)->leave(id, group);
 	kfree(group);
 }
@@ -42,7 +46,9 @@ void cm_leave_all(struct cm_id *id)
 }
 
 static int cm_may_join(struct cm_id *id)
+	__must_hold(&id->handler_mutex)
 {
+	lockdep_assert_held(&id->handler_mutex);
 	if (!cm_dev_of(id) || id->base.id.qp_type != IB_QPT_UD)
 		return -EINVAL;
 	if (!cm_transport(id)->join)
@@ -51,7 +57,7 @@ static int cm_may_join(struct cm_id *id)
 	case CM_ST_BOUND:
 	case CM_ST_ADDR_RESOLVED:
 	case CM_ST_ROUTE_RESOLVED:
-		return 0;
+		return id->number_of_groups < CM_MAX_GROUPS ? 0 : -ENOBUFS;
 	default:
 		return -EINVAL;
 	}
@@ -67,6 +73,7 @@ static int cm_join(struct cm_id *id, struct cm_group *group)
 	if (ret)
 		return ret;
 	list_add_tail(&group->item, &id->groups);
+	id->number_of_groups++;
 	cm_group_event_post(id, group);
 	return 0;
 }
@@ -82,7 +89,7 @@ static int cm_join(struct cm_id *id, struct cm_group *group)
  *
  * Return: 0: MULTICAST_JOIN follows, unless the id leaves the group before;
  * -EINVAL in the wrong state, for another kind of id, or if @addr is no multicast address;
- * -EOPNOTSUPP for IPv6 with RoCE version 2; -ENOSYS for iWARP.
+ * -EOPNOTSUPP for IPv6 with RoCE version 2; -ENOSYS for iWARP; -ENOBUFS if the id has 1,024 groups.
  */
 int t3_rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, u8 join_state,
 			   void *context)

@@ -166,6 +166,24 @@ static void joins_that_fail(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), NULL), -EINVAL);
 }
 
+/* Each join and leave takes rtnl. */
+static void the_groups_of_an_id_are_limited(struct kunit *test)
+{
+	u32 i;
+
+	may_join(test);
+	for (i = 0; i < 1024; i++)
+		KUNIT_ASSERT_EQ(test, join(GROUP + i, BIT(FULLMEMBER_JOIN), NULL), 0);
+	KUNIT_EXPECT_EQ(test, join(GROUP + i, BIT(FULLMEMBER_JOIN), NULL), -ENOBUFS);
+	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 1024);
+	leave(GROUP);
+	KUNIT_EXPECT_EQ(test, join(GROUP + i, BIT(FULLMEMBER_JOIN), NULL), 0);
+	flush_events();
+	got.read = got.written;
+	STEPS(S(DESTROY));
+	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 0);
+}
+
 static void joins_over_iwarp(struct kunit *test)
 {
 	roce_end(test);
@@ -234,6 +252,7 @@ static struct kunit_case roce_ud_cases[] = {
 	KUNIT_CASE(join_and_leave),
 	KUNIT_CASE(a_sender_does_not_join_on_the_interface),
 	KUNIT_CASE(joins_that_fail),
+	KUNIT_CASE(the_groups_of_an_id_are_limited),
 	KUNIT_CASE(joins_over_iwarp),
 	KUNIT_CASE(a_leave_cancels_the_event),
 	KUNIT_CASE(a_destroy_leaves_all_groups),
