@@ -29,6 +29,7 @@
 #include <t3_cred.h>
 #include <t3_uverbs_file.h>
 
+#include "compat.h"
 #include "iwarp.h"
 
 static void cm_qp_set(struct cm_id *id, struct ib_qp *qp, bool by_provider)
@@ -69,6 +70,20 @@ static void cm_uobject_put(struct ib_uobject *uobj)
 }
 
 /*
+ * The conditions of ptrace. A process that has dropped privileges has the ids of a user, but is not
+ * dumpable: the user may not connect its QPs. The credentials are read first, as commit_creds()
+ * changes them last.
+ */
+static bool cm_qp_may_trace(const struct cm_id *id, struct task_struct *creator)
+	__must_hold_shared(RCU)
+{
+	if (!t3_may_act_as(id->qp_cred, __task_cred(creator)))
+		return false;
+	smp_rmb(); /* pairs with the barrier in commit_creds() */
+	return t3_task_is_dumpable(creator);
+}
+
+/*
  * A process connects QPs that were created by itself, or by one that it may trace. Not with
  * `current`: inside the provider's call that may be another task than the one that called us.
  */
@@ -83,8 +98,7 @@ static bool cm_qp_permitted(const struct cm_id *id, const struct ib_qp *qp)
 		return false;
 	rcu_read_lock();
 	/* A process that has ended has none, and its number may be that of another one. */
-	permitted = task_tgid(creator) == id->qp_tgid ||
-		    t3_may_act_as(id->qp_cred, __task_cred(creator));
+	permitted = task_tgid(creator) == id->qp_tgid || cm_qp_may_trace(id, creator);
 	rcu_read_unlock();
 	return permitted;
 }

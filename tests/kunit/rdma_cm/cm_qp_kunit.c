@@ -114,6 +114,22 @@ static void a_module_connects_its_own_qp(struct kunit *test)
 	end(test);
 }
 
+/* Dumpable or not: as after a change of its credentials. A task that has ended has no memory. */
+static void set_task_dumpable(struct kunit *test, struct task_struct *task, bool dumpable)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
+	task->mm = kunit_kzalloc(test, sizeof(*task->mm), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, task->mm);
+	task->mm->flags = dumpable ? SUID_DUMP_USER : SUID_DUMP_ROOT;
+#else
+	struct task_exec_state *state = kunit_kzalloc(test, sizeof(*state), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, state);
+	state->dumpable = dumpable ? TASK_DUMPABLE_OWNER : TASK_DUMPABLE_ROOT;
+	rcu_assign_pointer(task->exec_state, state);
+#endif
+}
+
 /* A process of another user that has ended, with the number of the present one. */
 static struct task_struct *ended_process(struct kunit *test, struct cred *cred)
 {
@@ -125,6 +141,9 @@ static struct task_struct *ended_process(struct kunit *test, struct cred *cred)
 	task->tgid = current->tgid;
 	cred->uid = KUIDT_INIT(1000);
 	rcu_assign_pointer(task->real_cred, cred);
+	spin_lock_init(&task->alloc_lock);
+	set_task_dumpable(test, task, true);
+	task->mm = NULL;
 	return task;
 }
 
@@ -165,6 +184,10 @@ static void a_process_connects_qps_of_those_that_it_may_trace(struct kunit *test
 	cred.euid = KUIDT_INIT(1000);
 	KUNIT_EXPECT_EQ(test, call(CONNECT), -EINVAL);
 	cred.euid = current_uid();
+	/* It was privileged when it created the QP, and has this user's ids now. */
+	set_task_dumpable(test, other_task, false);
+	KUNIT_EXPECT_EQ(test, call(CONNECT), -EINVAL);
+	set_task_dumpable(test, other_task, true);
 	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
 	end(test);
 }
