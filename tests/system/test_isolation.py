@@ -294,8 +294,9 @@ def test_a_listener_in_a_user_namespace_does_not_take_a_port_of_the_host(users, 
 
 
 def test_one_time_out_for_all_dead_peers_of_a_process(users):
-    """A process is killed whose connections are being closed; the wire loses what they send."""
-    count, limit = 4, 10  # T3_CLOSE_TIMEOUT
+    """A process is killed whose connections are being closed; the wire loses what they send. One time-out after the
+    other took 100 s; a busy host lengthens one of them."""
+    count, limit = 10, 10  # T3_CLOSE_TIMEOUT
     with users.accomplice(count):
         process = users.host.start(
             f"exec {PROGRAM} client {address(users.peer)} --case=dead_peers --count={count} --timeout=300"
@@ -312,21 +313,17 @@ def test_one_time_out_for_all_dead_peers_of_a_process(users):
         finally:
             users.lab.sim.control("impair", "p0", "all", "none")
     print(f"{took:.1f} s")
-    assert took < 2 * limit, f"{took:.1f} s"
+    assert took < count * limit / 2, f"{took:.1f} s"
 
 
 def uptime(guest) -> float:
     return float(guest.check("cat /proc/uptime").split()[0])
 
 
-def resolve(users) -> dict:
-    done = users.host.run(f"{PROGRAM} client {address(users.peer)} --case=resolve --seconds=10 --timeout=200", 220)
-    return json.loads(done.stdout)
-
-
 def test_a_process_without_memory_delays_no_other_one(users):
     """A cgroup above its memory.high pays for ids whose addresses are resolved; their processes have left it, so they
-    do not sleep themselves."""
+    do not sleep themselves. A worker that pays for them sleeps two seconds for each, and the other process resolves at
+    most five addresses in its ten seconds."""
     if not users.manager_is_ours:
         pytest.skip("Linux's own manager")
     group = "/tmp/cg/none"
@@ -335,7 +332,6 @@ def test_a_process_without_memory_delays_no_other_one(users):
         mkdir {group}"""
     )
     try:
-        alone = resolve(users)
         attackers = [
             users.host.start(
                 f"echo $$ > {group}/cgroup.procs; ulimit -n 4096; exec {PROGRAM} client {address(users.peer)} "
@@ -353,15 +349,16 @@ def test_a_process_without_memory_delays_no_other_one(users):
             )
             for attacker in attackers:
                 attacker.write(b"\n")
-            beside = resolve(users)
+            victim = f"{PROGRAM} client {address(users.peer)} --case=resolve --seconds=10 --timeout=200"
+            resolved = json.loads(users.host.run(victim, 220).stdout)["resolved"]
         finally:
             users.host.check(f"echo max > {group}/memory.high", 60)
             for attacker in attackers:
                 attacker.kill()
             for attacker in attackers:
                 attacker.wait(120)
-        print(alone, beside)
-        assert beside["longest_us"] < alone["longest_us"] + 500_000, (alone, beside)
+        print(f"{resolved} resolved")
+        assert resolved > 50
     finally:
         users.host.check(f"for try in $(seq 100); do rmdir {group} && break; sleep 0.1; done; umount /tmp/cg", 60)
 

@@ -314,20 +314,14 @@ void dead_peers(Case& c) {
 // ---- resolve, hoard
 
 void resolve(Case& c) {
-    std::vector<long long> times; // microseconds
+    int resolved = 0;
     const auto until = in_ms(1000 * c.args.number("seconds", 5));
     while (Clock::now() < until) {
-        const auto begin = Clock::now();
         Id id;
         id.resolve(address_of(c.args.address, c.peer_port));
-        times.push_back(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin).count());
+        resolved++;
     }
-    std::ranges::sort(times);
-    prog::Json()
-        .add("resolved", times.size())
-        .add("median_us", times[times.size() / 2])
-        .add("longest_us", times.back())
-        .finish(true);
+    prog::Json().add("resolved", resolved).finish(true);
 }
 
 // The events are not read, so the kernel keeps them.
