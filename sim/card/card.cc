@@ -86,7 +86,7 @@ Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
           for (unsigned n = 0; n < at_a_time; ++n)
               if (!memory.free_piece())
                   return;
-          free_memory.after(0);
+          free_memory.soon();
       }) {
     sge.connect(nic, toe, rnic);
     tp.set_mib_source([this](unsigned word) { return toe.mib(word); });
@@ -178,7 +178,7 @@ void Card::Impl::chip_reset() {
     irq.reset();
     memory.reset();
     if (memory.free_piece())
-        free_memory.after(0);
+        free_memory.soon();
     flash.reset();
     tp.reset();
     nic.reset();

@@ -23,7 +23,7 @@ public:
     /// @p drop_one: frees one element of each table that it holds; false: nothing is left.
     void add(std::function<bool()> drop_one) {
         tables_.push_back(std::move(drop_one));
-        event_.after(0);
+        event_.soon();
     }
     [[nodiscard]] bool empty() const { return tables_.empty(); }
     /// Frees up to @p count elements now: for what fills such a table again, and may be faster than the
@@ -40,7 +40,7 @@ private:
     void free_some() {
         free(at_a_time);
         if (!tables_.empty())
-            event_.after(0);
+            event_.soon();
     }
 
     /// The newest first: an old one with many small elements does not keep a new one with few large ones.

@@ -4,6 +4,7 @@
 // advances the queue along real time, a test advances it explicitly.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -161,6 +162,13 @@ public:
     /// As EventQueue::at(). Moves the event if it is scheduled.
     void at(Time when) { queue_.heap_.start(event_, when < queue_.now_ ? queue_.now_ : when); }
     void after(Time delay) { at(queue_.now_ + delay); }
+    /// The same, but an event that is scheduled for @p when or earlier keeps its place: however often this is
+    /// called, it cannot be postponed.
+    void at_latest(Time when) {
+        if (!scheduled() || std::max(when, queue_.now_) < event_.when())
+            at(when);
+    }
+    void soon() { at_latest(queue_.now_); }
     void cancel() { queue_.heap_.stop(event_); }
 
     [[nodiscard]] bool scheduled() const { return event_.running(); }

@@ -96,8 +96,7 @@ void Wire::deliver_now(unsigned from, Packet&& frame) {
     }
     port.backlog += cost;
     port.due.push_back({std::move(frame), plug_});
-    if (!port.delivery.scheduled())
-        port.delivery.after(0);
+    port.delivery.soon();
 }
 
 void Wire::deliver_later(unsigned from, Time when, Packet&& frame) {

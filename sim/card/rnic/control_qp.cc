@@ -81,8 +81,7 @@ void Rnic::run_control_qp() {
         control_slot(hw::load<hw::BypassWr>(slot));
         work_.use(slot_work + page_work * (parts_.memory.filled() - filled));
     }
-    parts_.events.cancel(control_resume_);
-    control_resume_ = parts_.events.after(0, [this] { run_control_qp(); });
+    control_resume_.soon();
 }
 
 /// A write takes effect at once, or, for a page list, with the next write [guess G55].

@@ -47,7 +47,7 @@ void Rnic::reset() {
     late_list_.reset();
     run_queue_.clear();
     run_event_.cancel();
-    parts_.events.cancel(control_resume_);
+    control_resume_.cancel();
 }
 
 bool Rnic::rdma_mode(Tid tid) const {
@@ -283,13 +283,13 @@ bool Rnic::peer_closed(Tid tid) {
 void Rnic::end_qp(Tid tid) {
     ended_.push_back(qps_.take(tid));
     ended_.back()->ended = true;
-    free_ended_.after(0);
+    free_ended_.soon();
 }
 
 void Rnic::free_ended() {
     ended_.resize(ended_.size() - std::min<std::size_t>(ended_.size(), Discard::at_a_time));
     if (!ended_.empty())
-        free_ended_.after(0);
+        free_ended_.soon();
 }
 
 void Rnic::connection_ended(Tid tid) {

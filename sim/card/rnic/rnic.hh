@@ -175,7 +175,7 @@ private:
     Tpt tpt_;
     /// The other answer to G55: the last write of a page list, which has no effect yet.
     std::optional<std::pair<std::uint32_t, Buffer>> late_list_;
-    EventQueue::Id control_resume_;
+    EventQueue::Repeated control_resume_{parts_.events, [this] { run_control_qp(); }};
     std::deque<Tid> run_queue_;        ///< connections whose QP has more work than one event does
     EventQueue::Repeated run_event_;   ///< scheduled while run_queue_ is not empty
     Budget work_;                      ///< of all run()

@@ -56,8 +56,7 @@ void Rnic::run(Qp& qp) {
 void Rnic::enqueue(Qp& qp) {
     qp.queued = true;
     run_queue_.push_back(qp.tid);
-    if (!run_event_.scheduled())
-        run_event_.after(0);
+    run_event_.soon();
 }
 
 /// Runs one QP per event, so that frames and other cards are served in between.
@@ -65,7 +64,7 @@ void Rnic::run_queued() {
     const Tid tid = run_queue_.front();
     run_queue_.pop_front();
     if (!run_queue_.empty())
-        run_event_.after(0);
+        run_event_.soon();
     if (Qp* qp = find(tid); qp && qp->queued) {
         qp->queued = false;
         run(*qp);

@@ -305,8 +305,11 @@ void Responses::wait_for_buffers(unsigned queue) {
 }
 
 void Responses::continue_later(unsigned queue) {
-    events_.cancel(queues_[queue].more_timer);
-    queues_[queue].more_timer = events_.after(0, [this, queue] { wake(queue); });
+    if (queues_[queue].more_timer == EventQueue::Id{})
+        queues_[queue].more_timer = events_.after(0, [this, queue] {
+            queues_[queue].more_timer = {};
+            wake(queue);
+        });
 }
 
 /// Credits or buffers may be available: writes waiting messages in order.

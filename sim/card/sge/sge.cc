@@ -306,8 +306,7 @@ void Sge::enqueue(unsigned id) {
         return;
     wait_queue_[id] = WaitQueue::run;
     run_queue_.push_back(id);
-    if (!run_event_.scheduled())
-        run_event_.after(0);
+    run_event_.soon();
 }
 
 /// The next turn is an event behind all that are already due, so that frames and other cards are served

@@ -199,7 +199,7 @@ struct Toe::Impl final : tcp::Sink {
     std::size_t memory_refused_at = 0; // used send memory at the last refusal
     static constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
     Budget writes{events, 256 << 10}; // bytes of waiting work requests that are executed, and free_old()
-    EventQueue::Id memory_timer{};
+    EventQueue::Repeated memory_timer{events, [this] { resume_memory_waiters(); }};
     std::unordered_map<std::uint32_t, unsigned> half_open;                  // by STID
     std::array<Waiters, 2> waiting_for_port;                                // by channel; for the wire
     EventQueue::Repeated resume_more{events, [this] { resume_waiters(); }}; // what an event has left

@@ -58,9 +58,7 @@ Toe::Toe(EventQueue& events, SgeServices& sge, MacServices& mac, RnicServices& r
          Counters& counters)
     : discard_(events), impl_(std::make_unique<Impl>(events, sge, mac, rnic, faults, counters, discard_)) {}
 
-Toe::~Toe() {
-    impl_->events.cancel(impl_->memory_timer);
-}
+Toe::~Toe() = default;
 
 ToeParams& Toe::params() {
     return impl_->params;
@@ -248,7 +246,7 @@ Flow& Toe::Impl::add(Tid tid) {
 }
 
 void Toe::Impl::stop() {
-    events.cancel(memory_timer);
+    memory_timer.cancel();
     resume_more.cancel();
     timer.cancel();
     lifetime.reset();
@@ -359,16 +357,11 @@ void Toe::Impl::rearm() {
         sge.offload_drained();
     }
     // Only if more memory is free than at the last refusal; otherwise this would loop forever.
-    if (!waiting_for_memory.empty() && memory_timer == EventQueue::Id{} &&
-        engine.memory().sending < memory_refused_at) [[unlikely]]
-        memory_timer = events.after(0, [this] {
-            memory_timer = {};
-            resume_memory_waiters();
-        });
+    if (!waiting_for_memory.empty() && engine.memory().sending < memory_refused_at) [[unlikely]]
+        memory_timer.soon();
     // An early timer rearms itself: cheaper than moving it with every segment, or stopping it.
-    const auto deadline = engine.next_deadline();
-    if (deadline && (!timer.scheduled() || *deadline < timer.when()))
-        timer.at(*deadline);
+    if (const auto deadline = engine.next_deadline())
+        timer.at_latest(*deadline);
 }
 
 // ---- Frames -------------------------------------------------------------------------------------------
@@ -490,7 +483,7 @@ void Toe::Impl::resume(unsigned port) {
     auto& waiting = waiting_for_port[port % waiting_for_port.size()];
     for (std::size_t turns = waiting.size(), left = at_a_time; turns != 0; --turns, --left) {
         if (left == 0) {
-            resume_more.after(1); // TCP sends a limited number of segments at a time
+            resume_more.at_latest(events.now() + 1); // TCP sends a limited number of segments at a time
             break;
         }
         engine.resume(waiting.take());

@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/core/discard.hh"
+
 namespace t3sim {
 namespace {
 
@@ -126,6 +128,51 @@ TEST(EventQueue, ARepeatedEventMayScheduleItselfAndOthers) {
     queue.advance(100);
     EXPECT_EQ(runs, 3U);
     EXPECT_EQ(others, 3U);
+}
+
+TEST(EventQueue, ARepeatedEventIsMovedToAnEarlierTimeOnly) {
+    EventQueue queue;
+    std::string order;
+    EventQueue::Repeated event(queue, [&] { order += 'r'; });
+    event.soon();
+    queue.at(10, [&] { order += 'a'; });
+    event.soon();
+    event.at_latest(10);
+    queue.advance(5);
+    EXPECT_EQ(order, "r");
+    event.at_latest(10);
+    event.at_latest(20);
+    EXPECT_EQ(event.when(), 10U);
+    event.soon();
+    EXPECT_EQ(event.when(), 5U);
+    queue.advance(10);
+    EXPECT_EQ(order, "rra");
+
+    // It is due, and has not run.
+    event.at_latest(20);
+    queue.at(20, [&] { order += 'b'; });
+    queue.run_due(30, [] { return false; });
+    event.soon();
+    event.at_latest(25);
+    event.at_latest(15);
+    queue.advance(30);
+    EXPECT_EQ(order, "rrarb");
+}
+
+/// Something else uses up each turn, and fills such tables.
+TEST(Discard, IsNotPostponedByFurtherTables) {
+    EventQueue queue;
+    const std::function<void()> busy = [&] { queue.after(0, busy); };
+    busy();
+    Discard discard(queue);
+    for (int turns = 0; turns < 100; ++turns) {
+        discard.add([] { return false; });
+        bool over = false;
+        queue.run_due(0, [&] { return !std::exchange(over, true); });
+        if (discard.empty())
+            return;
+    }
+    FAIL() << "nothing is freed";
 }
 
 TEST(EventQueue, ARepeatedEventIsCancelledWhenItIsDestroyed) {

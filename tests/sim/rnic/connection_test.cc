@@ -4,6 +4,8 @@
 // ready-to-receive hold, TERMINATE, the close rules (docs/hw/engine.md 7 and docs/hw/engine.md 8;
 // docs/hw/cpl.md 25; docs/hw/connections.md 6, docs/hw/connections.md 7 and docs/hw/connections.md 10).
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include <gmock/gmock.h>
 
@@ -482,6 +484,23 @@ TEST(Close, TheQpsOfManyResetsAreFreedAsFastAsOthersAreMade) {
     }
     EXPECT_GT(of_one, 500U * 300);
     EXPECT_LT(effort.heap_growth(), 3 * of_one);
+}
+
+/// A guest that uses up each turn ends one in each of them.
+TEST(Close, EndedQpsAreFreedAlthoughOthersEnd) {
+    Node node(options_a());
+    const std::function<void()> busy = [&] { node.events.after(0, busy); };
+    busy();
+    Effort effort;
+    for (int turns = 0; turns < 10'000; ++turns) {
+        node.connect();
+        node.rnic.connection_ended(node.options.tid);
+        node.sge.records.clear();
+        bool over = false;
+        node.events.run_due(0, [&] { return !std::exchange(over, true); });
+        effort.look_at_heap();
+    }
+    EXPECT_LT(effort.heap_growth(), 1U << 20);
 }
 
 } // namespace
