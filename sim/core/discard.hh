@@ -4,9 +4,10 @@
 // (docs/card-model.md, "Fairness").
 #pragma once
 
+#include <cstddef>
+#include <deque>
 #include <functional>
 #include <utility>
-#include <vector>
 
 #include "sim/core/event_queue.hh"
 
@@ -44,7 +45,7 @@ private:
     }
 
     /// The newest first: an old one with many small elements does not keep a new one with few large ones.
-    std::vector<std::function<bool()>> tables_;
+    std::deque<std::function<bool()>> tables_;
     EventQueue::Repeated event_;
 };
 

@@ -55,9 +55,12 @@ void Responses::reset() {
 
 /// Until they are freed the messages count for what all queues may have: the host may fill the queue at once.
 void Responses::discard(Queue& queue) {
-    discarded_bytes_ += std::exchange(queue.waiting_bytes, 0);
-    if (queue.waiting.empty())
+    const std::size_t bytes = std::exchange(queue.waiting_bytes, 0);
+    if (queue.waiting.size() <= Discard::at_a_time) {
+        queue.waiting.clear();
         return;
+    }
+    discarded_bytes_ += bytes;
     discard_.add([this, held = std::make_shared<std::deque<Message>>(std::exchange(queue.waiting, {}))] {
         discarded_bytes_ -= held->back().cost();
         held->pop_back();

@@ -20,6 +20,7 @@
 #include "sim/net/wire.hh"
 #include "sim/tcp/reassembly.hh"
 #include "tests/sim/fake_host.hh"
+#include "tests/sim/hostile/effort.hh"
 #include "tests/sim/tcp/pair.hh"
 #include "tests/sim/toe/lab.hh"
 
@@ -169,6 +170,29 @@ TEST(MemoryCosts, OfMessagesOfQueuesThatAreRestarted) {
     EXPECT_EQ(card.counters.value("sge.messages_lost"), 0U);
     card.events.advance(tcp::second);
     EXPECT_LE(in_use - before, apart);
+}
+
+/// Before an event frees anything.
+TEST(MemoryCosts, OfQueuesThatAreRestartedAgainAndAgain) {
+    constexpr std::size_t bound = hw::queue_sets * Responses::waiting_bytes_limit;
+    for (const unsigned messages : {1U, 1 + Discard::at_a_time}) {
+        const auto run = [messages] {
+            WaitingMessages card(7);
+            Effort effort;
+            const std::size_t before = in_use;
+            for (unsigned restarts = messages == 1 ? 200'000 : 10'000; restarts != 0; --restarts) {
+                for (unsigned n = 0; n < messages; ++n)
+                    card.responses.post_cpl(7, Buffer(32, 0x22));
+                effort.action_begins();
+                card.responses.restart(7);
+                effort.action_ends();
+                if (in_use - before > bound + apart)
+                    effort.look_at_heap(); // which is more than an Effort allows
+            }
+            return effort;
+        };
+        EXPECT_EQ(Effort::excess_each_time(run), "") << messages;
+    }
 }
 
 /// A reset takes the connections away, and the host opens others at once.
