@@ -40,7 +40,9 @@ void Connection::enter(State state) {
 /// Update the memory totals. Call after every change of a queue.
 void Connection::account_sending() {
     static_assert(Fifo<Unit>::place_cost <= Engine::segment_place);
-    const std::size_t now = queued_ + queue_.size() * Engine::segment_cost;
+    // The block of a record is there as a whole until its last unit is acknowledged.
+    const std::size_t acked = queue_.empty() ? 0 : queue_.front().offset;
+    const std::size_t now = acked + queued_ + queue_.size() * Engine::segment_cost;
     engine_.memory_.sending += now - std::exchange(memory_.sending, now);
 }
 void Connection::account_receiving() {

@@ -228,7 +228,8 @@ public:
     /// Cost of a segment in a send queue beyond its bytes: its place in the queue, and its block.
     static constexpr std::size_t segment_place = 224,
                                  segment_cost = segment_place + record_headroom + Packet::overhead;
-    /// Bytes in all send queues, with segment_cost, and bytes of received data that cannot be delivered yet.
+    /// Bytes in all send queues, with segment_cost and the acknowledged part of records that are not
+    /// acknowledged as a whole, and bytes of received data that cannot be delivered yet.
     struct Memory {
         std::size_t sending = 0, receiving = 0;
     };

@@ -16,6 +16,7 @@
 #include "sim/card/base/faulty_host.hh"
 #include "sim/card/sge/responses.hh"
 #include "sim/core/dma_table.hh"
+#include "sim/core/fifo.hh"
 #include "sim/net/qemu_socket.hh"
 #include "sim/net/wire.hh"
 #include "sim/tcp/reassembly.hh"
@@ -90,6 +91,61 @@ TEST(MemoryCosts, OfSegmentsInASendQueue) {
     run_for(10 * tcp::second);
     EXPECT_EQ(a.engine.unacknowledged(1), 0U);
     EXPECT_GT(seen, 100U);
+}
+
+/// The peers have all bytes but the last ones, and do not take these: the block of the record is still there.
+void acknowledge_in_part(std::uint16_t mss, std::size_t record, std::uint32_t rest) {
+    EventQueue events;
+    tcp::test::End end(events);
+    constexpr unsigned connections = 100;
+    constexpr std::uint32_t iss = 1000, peer_iss = 5000;
+    end.params.iss = [](const tcp::FourTuple&) { return iss; };
+    tcp::FourTuple tuple = tcp::test::a_to_b;
+    const auto reply = [&](std::uint8_t flags, std::uint32_t seq, tcp::Seq ack, std::uint16_t window) {
+        end.engine.input(
+            tcp::encode({.tuple = {tuple.remote_ip, tuple.local_ip, tuple.remote_port, tuple.local_port},
+                         .seq = tcp::Seq(seq),
+                         .ack = ack,
+                         .flags = flags,
+                         .window = window,
+                         .mss = mss},
+                        1, 64));
+    };
+    std::size_t before = 0;
+    const auto expect_within = [&] {
+        constexpr std::size_t page = 4096; // a large block has whole ones
+        const std::size_t queues = tuple.local_port * (Fifo<int>::kept_bytes + page);
+        ASSERT_LE(in_use - before, end.engine.memory().sending + queues + apart) << tuple.local_port;
+    };
+    for (tcp::ConnId id = 1; id <= connections; ++id) {
+        tuple.local_port = static_cast<std::uint16_t>(id);
+        ASSERT_TRUE(end.engine.open(id, tuple, {.mss = mss}));
+        reply(tcp::flag_syn | tcp::flag_ack, peer_iss, tcp::Seq(iss + 1), 0xffff);
+    }
+    before = in_use;
+    for (tcp::ConnId id = 1; id <= connections; ++id) {
+        tuple.local_port = static_cast<std::uint16_t>(id);
+        ASSERT_TRUE(end.engine.send(id, Packet(record, tcp::Engine::record_headroom)));
+        const auto last = tcp::Seq(iss + 1) + (static_cast<std::uint32_t>(record) - rest);
+        while (end.engine.unacknowledged(id) > rest) {
+            events.advance(events.now() + 1); // what one event sends and frees is limited
+            const tcp::Seq sent = end.engine.view(id)->snd_max;
+            reply(tcp::flag_ack, peer_iss + 1, std::min(sent, last), sent < last ? 0xffff : 0);
+            ASSERT_NO_FATAL_FAILURE(expect_within());
+        }
+    }
+    EXPECT_GT(in_use - before, connections * record) << "the heap is counted";
+    for (tcp::ConnId id = 1; id <= connections; ++id)
+        ASSERT_TRUE(end.engine.abort(id, false));
+    EXPECT_EQ(end.engine.memory().sending, 0U);
+}
+
+TEST(MemoryCosts, OfARecordThatIsAcknowledgedInPart) {
+    acknowledge_in_part(1460, 250'000, 1460);
+}
+
+TEST(MemoryCosts, OfASegmentThatIsAcknowledgedUpToItsLastByte) {
+    acknowledge_in_part(8960, 8960, 1);
 }
 
 struct Sender : Endpoint {
