@@ -59,7 +59,8 @@ struct Flow {
         unsigned queue;
         Buffer bytes;
         unsigned descriptors;
-        std::size_t size; // of bytes, valid also while execute() has moved them
+        std::size_t cost; // of bytes, also while execute() has moved them, with place_cost
+        static constexpr std::size_t place_cost = 96; // its place in the queue, and the block's overhead
     };
     std::deque<PendingWr> pending;
     unsigned pending_descriptors = 0;

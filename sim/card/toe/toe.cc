@@ -281,7 +281,7 @@ std::optional<Tid> Toe::Impl::allocate_tid() {
 
 void Toe::Impl::drop_pending(Flow& flow) {
     for (const Flow::PendingWr& wr : flow.pending)
-        pending_bytes -= wr.size;
+        pending_bytes -= wr.cost;
     flow.pending.clear();
     flow.pending_descriptors = 0;
 }

@@ -80,9 +80,10 @@ void Toe::Impl::offload_wr(unsigned queue, Bytes wr, unsigned descriptors) {
             log.warn("tid {}: more than {} work requests outstanding", tid, max_outstanding);
             return;
         }
-        flow->pending.push_back({queue, Buffer(wr.begin(), wr.end()), descriptors, wr.size()});
+        const std::size_t cost = wr.size() + Flow::PendingWr::place_cost;
+        flow->pending.push_back({queue, Buffer(wr.begin(), wr.end()), descriptors, cost});
         flow->pending_descriptors += descriptors;
-        pending_bytes += wr.size();
+        pending_bytes += cost;
         run_pending(tid);
         break;
     }
@@ -118,8 +119,8 @@ void Toe::Impl::run_pending(Tid tid) {
             return;
         }
         flow->pending_descriptors -= wr.descriptors;
-        pending_bytes -= wr.size;
-        writes.use(wr.size);
+        pending_bytes -= wr.cost;
+        writes.use(wr.cost);
         flow->pending.pop_front();
     }
 }

@@ -307,6 +307,27 @@ TEST(MemoryCosts, OfConnectionsThatEndWhileTheyWait) {
     EXPECT_LE(in_use, before + (64U << 10));
 }
 
+TEST(MemoryCosts, OfWorkRequestsThatWait) {
+    constexpr Tid waiting = 500;
+    CardAndScript script;
+    Machine& card = script.a;
+    Tid filling = 0;
+    for (; card.toe.memory().sending < Toe::send_memory; ++filling) {
+        script.connect_from(filling);
+        script.offload_in_an_event(greedy_data(filling, 250'000));
+    }
+    card.toe.params().tids = filling + waiting;
+    for (Tid tid = filling; tid < filling + waiting; ++tid)
+        script.connect_from(tid);
+    const std::size_t before = in_use, requests = card.toe.memory().work_requests;
+    for (unsigned n = 0; n < 16; ++n) {
+        for (Tid tid = filling; tid < filling + waiting; ++tid)
+            card.offload(greedy_data(tid, 1));
+        ASSERT_LE(in_use - before, card.toe.memory().work_requests - requests + apart) << n;
+    }
+    EXPECT_GT(in_use - before, std::size_t{16} * waiting * 64);
+}
+
 /// A client that has its memory mapped page by page.
 TEST(MemoryCosts, OfTheTableOfAClientsMemory) {
     constexpr std::size_t bound = 8 << 20; // docs/card-model.md, Memory limits
