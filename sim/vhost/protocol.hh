@@ -97,6 +97,8 @@ struct Used {
     std::uint32_t length;
 };
 constexpr unsigned max_queue_size = 1024;
+/// Of one request: User Mode Linux sends at most 3. Each may be the first access to four pages of the guest.
+constexpr unsigned max_chain = 8;
 
 // The virtio PCI device: the guest's requests on queue 0, interrupts on queue 1.
 constexpr unsigned command_queue = 0, interrupt_queue = 1, num_queues = 2;

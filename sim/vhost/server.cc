@@ -279,7 +279,7 @@ void Server::serve_commands() {
     bool some = false;
     for (;;) {
         std::optional<Virtqueue::Chain> chain;
-        if (!ring.pop(chain))
+        if (!ring.pop(chain, sizeof(PcidevMessage) + max_transfer))
             return fail("the queue of requests breaks the rules");
         if (!chain)
             break;
@@ -406,7 +406,7 @@ void Server::serve_interrupts() {
     // A vector stays pending until the guest has given a buffer; more edges of it are one, as on a real bus.
     while (const auto vector = msix_.deliverable()) {
         std::optional<Virtqueue::Chain> chain;
-        if (!queue.ring.pop(chain))
+        if (!queue.ring.pop(chain, 0))
             return fail("the queue of interrupts breaks the rules");
         if (!chain)
             break;

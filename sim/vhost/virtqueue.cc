@@ -36,7 +36,7 @@ bool Virtqueue::read_word(std::uint64_t address, std::uint16_t& low, std::uint16
     return true;
 }
 
-bool Virtqueue::pop(std::optional<Chain>& chain) {
+bool Virtqueue::pop(std::optional<Chain>& chain, std::size_t max_request) {
     chain.reset();
     std::uint16_t flags, index;
     if (!read_word(addresses_.available, flags, index))
@@ -51,8 +51,7 @@ bool Virtqueue::pop(std::optional<Chain>& chain) {
     std::uint16_t at = found.head;
     for (std::uint32_t length = 0;; length++) {
         Descriptor descriptor{};
-        // A chain of more descriptors than the queue has is a circle.
-        if (length == size_ || at >= size_ ||
+        if (length == max_chain || at >= size_ ||
             !read(*memory_, addresses_.descriptors + sizeof descriptor * at, descriptor))
             return false;
         if ((descriptor.flags & descriptor_write) != 0) {
@@ -60,7 +59,7 @@ bool Virtqueue::pop(std::optional<Chain>& chain) {
             found.response_size += descriptor.length;
         } else {
             const std::size_t old = found.request.size();
-            if (!found.response.empty() || old + descriptor.length > sizeof(PcidevMessage) + max_transfer)
+            if (!found.response.empty() || old + descriptor.length > max_request)
                 return false;
             found.request.resize(old + descriptor.length);
             if (!memory_->read(descriptor.address, MutableBytes(found.request).subspan(old)))

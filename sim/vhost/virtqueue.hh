@@ -32,8 +32,9 @@ public:
     [[nodiscard]] bool set_addresses(const VringAddress& addresses);
 
     [[nodiscard]] bool usable() const { return size_ != 0 && addresses_.descriptors != 0; }
-    /// The next chain that the guest has made available; nothing: there is none.
-    [[nodiscard]] bool pop(std::optional<Chain>& chain);
+    /// The next chain that the guest has made available, with at most @p max_request bytes of the guest's
+    /// data; nothing: there is none.
+    [[nodiscard]] bool pop(std::optional<Chain>& chain, std::size_t max_request);
     /// Writes the response and returns the chain to the guest.
     [[nodiscard]] bool push(const Chain& chain, Bytes response);
     /// After some of these: whether the guest wants to be interrupted.

@@ -21,7 +21,7 @@ namespace t3sim::vhost {
 namespace {
 
 constexpr std::uint64_t memory_start = 0x100000, memory_size = 1 << 20;
-constexpr std::uint32_t queue_size = 8;
+constexpr std::uint32_t queue_size = 16;
 constexpr std::uint64_t msix_table = 0, msix_pending = 0x2000;
 
 /// Where a queue's parts and its buffers are.
@@ -592,6 +592,39 @@ TEST_F(VhostTest, ACircleOfDescriptorsEndsTheConnection) {
     kick(command_queue);
     EXPECT_TRUE(hung_up());
     EXPECT_EQ(device.resets, 1);
+}
+
+/// Each of them may be the first access to two pages.
+TEST_F(VhostTest, AChainHasFewDescriptors) {
+    start();
+    const Layout& part = layout(command_queue);
+    const Buffer bytes = message(Operation::config_read, 0, 0, 4);
+    std::memcpy(at(part.buffers), bytes.data(), bytes.size());
+    for (const unsigned length : {max_chain, max_chain + 1}) {
+        ASSERT_FALSE(hung_up()) << length;
+        for (unsigned n = 0; n < length; ++n)
+            store(part.descriptors + sizeof(Descriptor) * n,
+                  Descriptor{.address = part.buffers + 4 * std::uint64_t{n},
+                             .length = 4,
+                             .flags = n + 1 == length ? descriptor_write : descriptor_next,
+                             .next = static_cast<std::uint16_t>(n + 1)});
+        make_available(command_queue, 0);
+        kick(command_queue);
+    }
+    EXPECT_TRUE(hung_up());
+    EXPECT_EQ(load<std::uint32_t>(part.buffers + 4 * (max_chain - 1)), 0x00361425U);
+}
+
+TEST_F(VhostTest, ABufferOfAnInterruptIsWrittenOnly) {
+    start();
+    enable_interrupts(0, 1);
+    const Layout& part = layout(interrupt_queue);
+    give_buffer(1);
+    store(part.descriptors,
+          Descriptor{.address = part.buffers, .length = 4, .flags = descriptor_next, .next = 1});
+    store(part.available + 4, std::uint16_t{0});
+    server.raise_irq(0);
+    EXPECT_TRUE(hung_up());
 }
 
 TEST_F(VhostTest, DescriptorsOutsideOfTheQueueOrOfMemoryEndTheConnection) {
