@@ -37,8 +37,9 @@ unsigned Wire::port_of(const Endpoint& endpoint) const {
 
 bool Wire::ready_or_wait(const Endpoint& from) {
     Port& port = *ports_[port_of(from)];
-    if (port.backlog < send_limit)
+    if (port.backlog < send_limit && port.unqueued.left() != 0)
         return true;
+    port.delivery.soon();
     port.refused = true;
     return false;
 }
@@ -47,6 +48,7 @@ void Wire::send(const Endpoint& from, Packet&& frame) {
     const unsigned port = port_of(from);
     if (!up_) {
         statistics_.lost_down++;
+        ports_[port]->unqueued.use(1);
         return;
     }
     statistics_.frames++;
@@ -63,6 +65,7 @@ void Wire::send(const Endpoint& from, Packet&& frame) {
 }
 
 void Wire::send_impaired(unsigned from, Impairer& impairer, const Packet& frame) {
+    ports_[from]->unqueued.use(1);
     frame.fill_in(); // before a bit of a copy may be flipped
     const std::vector<Impairer::Copy> copies = impairer.plan(queue_.now(), frame.size());
     show(from, frame, impairer.fate());
@@ -119,19 +122,21 @@ void Wire::deliver_later(unsigned from, Time when, Packet&& frame) {
 void Wire::deliver_due(unsigned from) {
     constexpr std::size_t turn = 6 << 10; // with frame_cost: four large frames
     Port& port = *ports_[from];
-    for (std::size_t delivered = 0; delivered < turn && !port.due.empty();) {
-        const Frame frame = port.due.take_front();
-        const std::size_t cost = frame.bytes.size() + frame_cost;
-        port.backlog -= cost;
-        delivered += cost;
-        deliver(from, frame);
+    for (std::size_t delivered = 0;;) {
         // Wakes a sender when half of its limit is free, so that it can send several frames.
         if (port.refused && port.backlog <= send_limit / 2) {
             port.refused = false;
             port.endpoint->resume_send();
         }
+        if (delivered >= turn || port.due.empty())
+            break;
+        const Frame frame = port.due.take_front();
+        const std::size_t cost = frame.bytes.size() + frame_cost;
+        port.backlog -= cost;
+        delivered += cost;
+        deliver(from, frame);
     }
-    if (port.due.empty())
+    if (port.due.empty() && !port.refused)
         port.delivery.cancel();
     else
         port.delivery.after(0); // also behind the replies to these frames

@@ -7,7 +7,8 @@
 // (core/packet.hh).
 //
 // Two limits bound the undelivered frames of a port. Above `send_limit` ready_or_wait() returns false; above
-// `backlog_limit` frames are lost. Only `delay_limit` bounds the frames that an impairment delays.
+// `backlog_limit` frames are lost. Only `delay_limit` bounds the frames that an impairment delays. Of these,
+// and of frames that are lost, a sender may send `sent_at_a_time` in one event.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/core/budget.hh"
 #include "sim/core/event_queue.hh"
 #include "sim/core/fifo.hh"
 #include "sim/net/impairments.hh"
@@ -56,6 +58,7 @@ public:
                                  delayed_cost = Packet::overhead + EventQueue::event_cost + 64;
     /// Of one port, in bytes with these costs.
     static constexpr std::size_t send_limit = 64 << 10, backlog_limit = 4 << 20, delay_limit = 64 << 20;
+    static constexpr unsigned sent_at_a_time = 256;
     /// Bytes, with these costs, of the undelivered frames of @p port.
     [[nodiscard]] std::size_t in_flight(unsigned port) const {
         return ports_.at(port)->backlog + ports_.at(port)->delayed;
@@ -91,11 +94,12 @@ private:
     };
     struct Port {
         Port(Endpoint& end, EventQueue& queue, EventQueue::Handler deliver)
-            : endpoint(&end), delivery(queue, std::move(deliver)) {}
+            : endpoint(&end), delivery(queue, std::move(deliver)), unqueued(queue, sent_at_a_time) {}
         Endpoint* const endpoint;
         std::unique_ptr<Impairer> impairer;
         Fifo<Frame> due;               ///< not delivered yet
-        EventQueue::Repeated delivery; ///< calls deliver_due(), scheduled while `due` is not empty
+        EventQueue::Repeated delivery; ///< calls deliver_due(): some are due, or `refused`
+        Budget unqueued;               ///< frames that are lost or delayed, which one event sends
         std::size_t backlog = 0;       ///< cost of `due`
         std::size_t delayed = 0;       ///< delayed by an impairment
         bool refused = false; ///< ready_or_wait() returned false: the endpoint waits for resume_send()

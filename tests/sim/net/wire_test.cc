@@ -131,6 +131,42 @@ TEST_F(WireTest, CorruptionFlipsOneBitOfTheCopy) {
     EXPECT_EQ(bits, 1);
 }
 
+/// Those that an impairment delays or loses do not fill the wire, nor those that a wire loses which is down.
+TEST(Wire, OneEventSendsALimitedNumberOfFrames) {
+    constexpr unsigned many = 2000;
+    struct Sender : Recorder {
+        Sender(const EventQueue& queue, Wire& wire) : Recorder(queue), wire(wire) {}
+        void resume_send() override {
+            unsigned now = 0;
+            for (; sent < many && wire.ready_or_wait(*this); ++now)
+                wire.send(*this, numbered(sent++));
+            most = std::max(most, now);
+        }
+        Wire& wire;
+        unsigned sent = 0, most = 0;
+    };
+    Impairments far, lossy;
+    far.delay = 1000;
+    lossy.loss = 1;
+    for (const auto& [up, impairments] : {std::pair{true, far}, {true, lossy}, {false, far}}) {
+        EventQueue queue;
+        Wire wire(queue, "w");
+        Sender a(queue, wire);
+        Recorder b(queue);
+        wire.attach(a, "a");
+        wire.attach(b, "b");
+        wire.impair(0, impairments);
+        wire.set_up(up);
+        a.resume_send();
+        queue.advance(2000);
+        EXPECT_EQ(a.sent, many);
+        EXPECT_LE(a.most, Wire::sent_at_a_time);
+        ASSERT_EQ(b.frames.size(), up && impairments.loss == 0 ? many : 0);
+        for (std::uint32_t n = 0; n < b.frames.size(); ++n)
+            ASSERT_EQ(b.frames[n], numbered(n));
+    }
+}
+
 TEST(Wire, FramesInFlightAreBounded) {
     EventQueue queue;
     Wire wire(queue, "w");
@@ -176,6 +212,8 @@ TEST(Wire, FramesInFlightAreBounded) {
     EXPECT_LE(wire.in_flight(0), Wire::delay_limit);
     EXPECT_GT(wire.in_flight(0), Wire::backlog_limit);
     EXPECT_GT(wire.statistics().lost_full, lost);
+    queue.after(0, [] {});
+    queue.advance(queue.now()); // what one event sends is limited
     EXPECT_TRUE(wire.ready_or_wait(a)) << "delayed frames do not count for ready_or_wait()";
 }
 

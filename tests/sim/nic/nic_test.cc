@@ -459,8 +459,8 @@ TEST_F(NicPath, SegmentsAreBuiltAsTheWireAcceptsThem) {
     EXPECT_EQ(wire.statistics().lost_full, 0U);
 }
 
-/// Options do not make the payload of a segment shorter. While the cable is pulled the wire accepts and loses
-/// all segments at once, so their number bounds the time of the request.
+/// Options do not make the payload of a segment shorter. A MAC that is off accepts and loses all
+/// segments at once, so their number bounds the time of the request.
 TEST_F(NicPath, LongHeadersMakeNoShortSegments) {
     constexpr std::size_t headers = 60 + 60, payload = 60'000, smallest = 88 - 40;
     transmit(Buffer(14 + headers + payload, 2), tx_lso, {0, 15U << 20 | 15U << 16 | 1});
