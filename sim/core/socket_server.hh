@@ -77,7 +77,7 @@ protected:
             log_.warn("client dropped: {}", why);
         else
             log_.debug("client disconnected");
-        loop_.queue().cancel(failing_);
+        loop_.queue().cancel(std::exchange(failing_, {}));
         loop_.queue().cancel(unfinished_);
         loop_.unwatch(std::exchange(watch_, 0));
         connection_.reset();
@@ -90,8 +90,8 @@ protected:
         // worker_is_idle() admits the next one when all that this one had is closed.
     }
     void fail(const char* why) override {
-        loop_.queue().cancel(failing_);
-        failing_ = later([this, why] { disconnect(why); });
+        if (failing_ == EventQueue::Id{})
+            failing_ = later([this, why] { disconnect(why); });
     }
     /// Executes what a client asks for. Whatever fails ends only its connection.
     template <typename F> void for_client(F&& f) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <random>
 
@@ -398,6 +399,23 @@ TEST_F(ServerTest, AClientThatShrinksItsFileIsDropped) {
         connect();
     }
     negotiate();
+}
+
+TEST_F(ServerTest, AClientWithoutMemoryIsDroppedAlthoughItsCardGoesOn) {
+    negotiate();
+    set_command(0x0006);
+    const Fd file = memory_file(4096);
+    map(0, 4096, file);
+    ASSERT_EQ(ftruncate(file.get(), 0), 0);
+    const std::function<void()> transfer = [&] {
+        EXPECT_FALSE(server.dma_write(0, Buffer(16)));
+        if (server.connected())
+            loop.queue().after(0, transfer);
+    };
+    transfer();
+    loop.queue().after(0, transfer);
+    EXPECT_TRUE(hung_up());
+    loop.run_once(0);
 }
 
 /// The replacement of all of them took longer than other cards may wait.
