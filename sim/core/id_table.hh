@@ -30,10 +30,13 @@ public:
     [[nodiscard]] bool empty() const { return table_.empty(); }
     /// The object of the highest place, or null.
     [[nodiscard]] auto* last() const { return get(table_.size() - 1); }
-    /// Removes the place of the highest number; false: there is none.
+    /// Removes the object of the highest number; false: it was the last one. A caller counts objects, so the
+    /// empty places below go with it.
     bool drop_last() {
+        drop_empty();
         if (!table_.empty())
             table_.pop_back();
+        drop_empty();
         return !table_.empty();
     }
 
@@ -45,6 +48,11 @@ public:
     }
 
 private:
+    void drop_empty() {
+        while (!table_.empty() && !table_.back())
+            table_.pop_back();
+    }
+
     std::vector<Pointer> table_;
 };
 

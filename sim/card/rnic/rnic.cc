@@ -45,7 +45,7 @@ void Rnic::reset() {
             [held = std::make_shared<decltype(qps_)>(std::exchange(qps_, {}))] { return held->drop_last(); });
     by_id_.clear();
     late_list_.reset();
-    run_queue_.clear();
+    run_queue_ = {};
     run_event_.cancel();
     control_resume_.cancel();
 }

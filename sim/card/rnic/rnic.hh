@@ -6,13 +6,13 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "sim/card/base/faults.hh"
+#include "sim/card/base/waiters.hh"
 #include "sim/card/engines.hh"
 #include "sim/card/rnic/ddp.hh"
 #include "sim/card/rnic/rqe.hh"
@@ -176,7 +176,7 @@ private:
     /// The other answer to G55: the last write of a page list, which has no effect yet.
     std::optional<std::pair<std::uint32_t, Buffer>> late_list_;
     EventQueue::Repeated control_resume_{parts_.events, [this] { run_control_qp(); }};
-    std::deque<Tid> run_queue_;        ///< connections whose QP has more work than one event does
+    Waiters run_queue_;                ///< connections whose QP has more work than one event does
     EventQueue::Repeated run_event_;   ///< scheduled while run_queue_ is not empty
     Budget work_;                      ///< of all run()
     IdTable<std::unique_ptr<Qp>> qps_; ///< by TID

@@ -55,14 +55,13 @@ void Rnic::run(Qp& qp) {
 
 void Rnic::enqueue(Qp& qp) {
     qp.queued = true;
-    run_queue_.push_back(qp.tid);
+    run_queue_.wait(qp.tid);
     run_event_.soon();
 }
 
 /// Runs one QP per event, so that frames and other cards are served in between.
 void Rnic::run_queued() {
-    const Tid tid = run_queue_.front();
-    run_queue_.pop_front();
+    const Tid tid = run_queue_.take();
     if (!run_queue_.empty())
         run_event_.soon();
     if (Qp* qp = find(tid); qp && qp->queued) {

@@ -15,8 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/card/base/waiters.hh"
 #include "sim/card/toe/toe.hh"
-#include "sim/card/toe/waiters.hh"
 #include "sim/core/budget.hh"
 #include "sim/core/id_table.hh"
 #include "sim/core/log.hh"
@@ -24,6 +24,9 @@
 #include "sim/tcp/engine.hh"
 
 namespace t3sim {
+
+/// The least MSS of a connection: what a peer or a host names below it is not used (sim/tcp).
+constexpr std::size_t smallest_segment = 48;
 
 using Tcb = std::array<std::uint32_t, 32>;
 

@@ -209,7 +209,8 @@ void Toe::resume(unsigned port) {
 
 void Toe::send_record(Tid tid, Packet&& fpdu) {
     static_assert(record_headroom >= tcp::Engine::record_headroom);
-    discard_.free(2);
+    // Twice the segments that it makes: those of connections that have ended are not counted any more.
+    discard_.free(2 + 2 * fpdu.size() / smallest_segment);
     impl_->engine.send(tid, std::move(fpdu));
     impl_->rearm();
 }

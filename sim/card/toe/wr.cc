@@ -148,9 +148,8 @@ bool Toe::Impl::tx_data(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
         flow.send_buffer = std::max<std::size_t>(req->send_buffer(), 32U << 10);
     if (send_space_or_wait(tid, flow.send_buffer) == 0)
         return false;
-    constexpr std::size_t smallest = 48; // segment
     const Bytes payload = Bytes(wr.bytes).subspan(sizeof *req);
-    if (!free_old(2 + 2 * payload.size() / smallest))
+    if (!free_old(2 + 2 * payload.size() / smallest_segment))
         return false;
     const bool last_streaming = std::exchange(flow.switching, false);
     if (flow.rdma && !last_streaming) {

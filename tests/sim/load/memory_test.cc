@@ -307,6 +307,39 @@ TEST(MemoryCosts, OfConnectionsThatEndWhileTheyWait) {
     EXPECT_LE(in_use, before + (64U << 10));
 }
 
+/// FPDUs of three segments each, of connections that end. A guest that uses up each turn sends them.
+TEST(MemoryCosts, OfFpdusOfConnectionsThatEnd) {
+    constexpr Tid connections = 10;
+    constexpr unsigned turns = 10, fpdus = 40;
+    CardAndScript script;
+    Machine& card = script.a;
+    const std::function<void()> busy = [&] { script.events.after(0, busy); };
+    busy();
+    std::size_t of_one = 0;
+    const std::size_t before = in_use;
+    for (Tid first = 0; first < 20 * connections; first += connections) {
+        card.toe.params().tids = first + connections;
+        for (Tid tid = first; tid < first + connections; ++tid)
+            script.connect_from(tid, 48);
+        for (unsigned turn = 0; turn < turns; ++turn) {
+            for (Tid tid = first; tid < first + connections; ++tid)
+                for (unsigned n = 0; n < fpdus; ++n)
+                    card.toe.send_record(tid, Packet(136, Toe::record_headroom));
+            bool over = false;
+            script.events.run_due(script.events.now(), [&] { return !std::exchange(over, true); });
+        }
+        ASSERT_GT(card.toe.memory().sending, connections * turns * fpdus * 3 * 64);
+        for (Tid tid = first; tid < first + connections; ++tid)
+            card.offload(abort_req(tid));
+        card.sge.messages.clear();
+        card.mac.frames.clear();
+        card.mac.frames.shrink_to_fit();
+        if (first == 0)
+            of_one = in_use - before;
+        ASSERT_LE(in_use - before, 2 * of_one + apart) << first;
+    }
+}
+
 TEST(MemoryCosts, OfWorkRequestsThatWait) {
     constexpr Tid waiting = 500;
     CardAndScript script;

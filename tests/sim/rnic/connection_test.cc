@@ -486,6 +486,51 @@ TEST(Close, TheQpsOfManyResetsAreFreedAsFastAsOthersAreMade) {
     EXPECT_LT(effort.heap_growth(), 3 * of_one);
 }
 
+/// One QP at the highest TID, and many resets. A guest that uses up each turn makes them.
+TEST(Close, AQpOfAHighTidIsFreedAsFastAsOthersAreMade) {
+    Node node(options_a());
+    const std::function<void()> busy = [&] { node.events.after(0, busy); };
+    busy();
+    Effort effort;
+    for (int resets = 0; resets < 500; ++resets, node.rnic.reset()) {
+        for (const Tid tid : {Tid{5}, Tid{16383}}) {
+            node.options.tid = tid;
+            node.options.qp = 0x21 + tid;
+            node.connect();
+        }
+        node.sge.records.clear();
+        bool over = false;
+        node.events.run_due(0, [&] { return !std::exchange(over, true); });
+        effort.look_at_heap();
+    }
+    EXPECT_LT(effort.heap_growth(), 1U << 20);
+}
+
+/// It has more work than one event does, and its connection ends.
+TEST(Close, AQpThatWaitsForItsTurnIsNotKept) {
+    Node node(options_a());
+    const std::function<void()> busy = [&] { node.events.after(0, busy); };
+    busy();
+    const Region region = node.add_region(0x100, 0, 1 << 20);
+    Effort effort;
+    for (int ended = 0; ended < 50'000; ++ended) {
+        node.wptr = 0;
+        node.post(wr::write(1, {{region.stag, 0, 1 << 20}}, 0x1234, 0));
+        node.connect();
+        ASSERT_LT(node.stream.records.size(), 600U) << "not all of it";
+        for (const Buffer& record : std::exchange(node.stream.records, {}))
+            node.stream.space += record.size();
+        node.rnic.connection_ended(node.options.tid);
+        node.sge.records.clear();
+        if (ended % 16 == 0) {
+            bool over = false;
+            node.events.run_due(0, [&] { return !std::exchange(over, true); });
+        }
+    }
+    effort.look_at_heap();
+    EXPECT_LT(effort.heap_growth(), 128U << 10);
+}
+
 /// A guest that uses up each turn ends one in each of them.
 TEST(Close, EndedQpsAreFreedAlthoughOthersEnd) {
     Node node(options_a());
