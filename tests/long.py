@@ -28,7 +28,7 @@ ALL = (
 )
 # What all system tests share. A job adds its own files.
 SYSTEM = (*ALL, "tests/layout", "tests/modules", "tests/programs", "tests/system", ":!tests/system/test_*.py")
-RACES = (*MODULES, "sim", "tests/races", "tests/modules", "tests/programs")
+RACES = (*MODULES, "sim", "tests/races", "tests/fakes", "tests/modules", "tests/programs")
 
 # System tests for the debug kernel, where each takes several times as long: all ways in which connections and devices
 # end, with the in-tree modules and with ours.
@@ -252,8 +252,8 @@ def jobs(build, captures):
     )
     # Building these kernels takes too long for `test`.
     for kind in ("base", "debug", "kcsan"):
-        yield Job(kunit(kind, results), (*MODULES, "tests/kunit"))
-    yield Job(kunit("arm64-64k", results, "--suite=trixie-arm64-64k"), (*MODULES, "tests/kunit"))
+        yield Job(kunit(kind, results), (*MODULES, "tests/fakes", "tests/kunit"))
+    yield Job(kunit("arm64-64k", results, "--suite=trixie-arm64-64k"), (*MODULES, "tests/fakes", "tests/kunit"))
     options = ["--long", *(["--captures", captures] if captures else [])]
     for file in sorted((ROOT / "tests/system").glob("test_*.py")):
         yield system(file.stem, [file.name], results, *options, timeout=14400)

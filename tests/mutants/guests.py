@@ -28,7 +28,7 @@ def switchable_tree(tree):
     mutants."""
     files = module_files()
     mutated = {paths.REPO / file for file in files}
-    for part in ("include", "kernel", "tests/kunit", "tests/tables", "tests/modules/races"):
+    for part in ("include", "kernel", "tests/fakes", "tests/kunit", "tests/tables", "tests/modules/races"):
         build.sync(paths.REPO / part, tree / part, lambda path: build.built(path) or path in mutated)
     shutil.copyfile(HERE / "kernel_mutant.h", tree / "kernel/include/t3_mutant.h")
     mutants = mutate.tree(paths.REPO, files, tree, "#include <t3_mutant.h>", points.sources())
@@ -317,7 +317,8 @@ class Operations(InGuests):
 
     def __init__(self, kind, debian):
         super().__init__(kind, debian, 60.0)
-        files = [*files_in("kernel"), *files_in("tests/programs/races"), *files_in("tests/modules/races")]
+        folders = ("kernel", "tests/fakes", "tests/programs/races", "tests/modules/races")
+        files = [file for folder in folders for file in files_in(folder)]
         self._inputs = [*code_in(files), *points_in(files)]
 
     def prepare(self):

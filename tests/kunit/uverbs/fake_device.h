@@ -1,31 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A device without hardware, registered with the real ib_core. It counts the
- * objects, injects errors and records the order of destructions.
+ * The device of tests/fakes, with SRQs, address handles and multicast. It counts the objects,
+ * injects errors and records the order of destructions.
  */
 #ifndef T3_UVERBS_FAKE_DEVICE_H
 #define T3_UVERBS_FAKE_DEVICE_H
 
-#include <linux/module.h>
-#include <linux/slab.h>
-#include <linux/version.h>
-#include <rdma/ib_verbs.h>
-
-#include "t3_compat_verbs.h"
-
-enum fake_kind {
-	FAKE_CTX, FAKE_PD, FAKE_MR, FAKE_MW, FAKE_CQ, FAKE_QP, FAKE_SRQ, FAKE_AH, FAKE_KINDS
-};
+#define FAKE_WATCHED
+#include "../../fakes/fake_ib.h"
 
 static const char fake_letters[FAKE_KINDS + 1] = "xprwcqsa";
-
-struct fake_pd { struct ib_pd ib; };
-struct fake_cq { struct ib_cq ib; };
-struct fake_qp { struct ib_qp ib; };
-struct fake_srq { struct ib_srq ib; };
-struct fake_ah { struct ib_ah ib; };
-struct fake_mw { struct ib_mw ib; };
-struct fake_ucontext { struct ib_ucontext ib; };
 
 /* A point at which a test stops a thread. */
 struct fake_hold {
@@ -46,8 +30,6 @@ struct fake_device {
 	char order[64];			/* fake_letters of the destroyed objects */
 	struct ib_cq *cq;		/* created last */
 	struct ib_qp *qp;
-	struct ib_srq *srq;
-	struct ib_pd *mr_pd;
 	unsigned int posted, multicast;
 	bool rereg_returns_new;
 	struct page *page;		/* the device memory that mmap() maps at offset 0 */
@@ -62,11 +44,28 @@ static inline struct fake_device *fake_of(struct ib_device *ib)
 	return container_of(ib, struct fake_device, ib);
 }
 
-static inline int fake_create(struct ib_device *ib, enum fake_kind kind)
+static int fake_created(struct ib_device *ib, enum fake_kind kind, void *object,
+			struct ib_udata *udata)
 {
 	struct fake_device *fake = fake_of(ib);
 	int err = fake->fail_create[kind];
 
+	switch (kind) {
+	case FAKE_CTX:
+		fake->context = object;
+		break;
+	case FAKE_CQ:
+		fake->cq = object;
+		fake->cq->cqe++;	/* more than requested, to see it in the response */
+		break;
+	case FAKE_QP:
+		fake->qp = object;
+		break;
+	default:
+		break;
+	}
+	fake->udata_in = udata ? udata->inlen : 0;
+	fake->udata_out = udata ? udata->outlen : 0;
 	fake->fail_create[kind] = 0;
 	if (!err)
 		fake->live[kind]++;
@@ -96,7 +95,7 @@ static inline void fake_hold(struct fake_device *fake)
 	}
 }
 
-static inline int fake_destroy(struct ib_device *ib, enum fake_kind kind)
+static int fake_destroyed(struct ib_device *ib, enum fake_kind kind)
 {
 	struct fake_device *fake = fake_of(ib);
 	int err = fake->fail_destroy[kind];
@@ -124,62 +123,7 @@ static inline int fake_live(const struct fake_device *fake)
 	return sum;
 }
 
-static inline void fake_udata(struct ib_device *ib, struct ib_udata *udata)
-{
-	fake_of(ib)->udata_in = udata ? udata->inlen : 0;
-	fake_of(ib)->udata_out = udata ? udata->outlen : 0;
-}
-
 /* --- driver functions ------------------------------------------------------------------ */
-
-static int fake_query_device(struct ib_device *ib, struct ib_device_attr *attr,
-			     struct ib_udata *udata)
-{
-	memset(attr, 0, sizeof(*attr));
-	attr->max_qp = 1234;
-	attr->max_send_sge = 4;
-	attr->max_recv_sge = 4;
-	return 0;
-}
-
-static int fake_query_port(struct ib_device *ib, u32 port, struct ib_port_attr *attr)
-{
-	attr->state = IB_PORT_ACTIVE;
-	attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
-	attr->gid_tbl_len = 1;
-	attr->max_msg_sz = 4321;
-	return 0;
-}
-
-static int fake_port_immutable(struct ib_device *ib, u32 port, struct ib_port_immutable *immutable)
-{
-	/* Not iWARP, for which ib_core needs a network interface. */
-	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_RAW_PACKET;
-	immutable->gid_tbl_len = 1;
-	return 0;
-}
-
-static int fake_query_gid(struct ib_device *ib, u32 port, int index, union ib_gid *gid)
-{
-	memset(gid, 0x42, sizeof(*gid));
-	return 0;
-}
-
-static int fake_alloc_ucontext(struct ib_ucontext *context, struct ib_udata *udata)
-{
-	fake_udata(context->device, udata);
-	fake_of(context->device)->context = context;
-	return fake_create(context->device, FAKE_CTX);
-}
-
-static void fake_dealloc_ucontext(struct ib_ucontext *context)
-{
-	fake_destroy(context->device, FAKE_CTX);
-}
-
-static void fake_disassociate_ucontext(struct ib_ucontext *context)
-{
-}
 
 /* As a driver does whose page may only be read. */
 static inline void fake_make_read_only(struct vm_area_struct *vma)
@@ -227,126 +171,15 @@ static inline int fake_insert_entry(struct fake_device *fake)
 	return rdma_user_mmap_entry_insert_range(fake->context, &fake->entry, PAGE_SIZE, 1, 1000);
 }
 
-static int fake_alloc_pd(struct ib_pd *pd, struct ib_udata *udata)
-{
-	fake_udata(pd->device, udata);
-	return fake_create(pd->device, FAKE_PD);
-}
-
-static int fake_dealloc_pd(struct ib_pd *pd, struct ib_udata *udata)
-{
-	return fake_destroy(pd->device, FAKE_PD);
-}
-
-static struct ib_mr *fake_new_mr(struct ib_device *ib)
-{
-	struct ib_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
-	int err = mr ? fake_create(ib, FAKE_MR) : -ENOMEM;
-
-	if (err) {
-		kfree(mr);
-		return ERR_PTR(err);
-	}
-	mr->lkey = 0x1700 + fake_of(ib)->live[FAKE_MR];
-	mr->rkey = mr->lkey;
-	return mr;
-}
-
-static struct ib_mr *fake_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt, int access,
-				      struct ib_udata *udata)
-{
-	return fake_new_mr(pd->device);
-}
-
-T3_DEFINE_REG_USER_MR(fake_ops_reg_user_mr, fake_reg_user_mr)
-
 static struct ib_mr *fake_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length,
-					u64 virt,
-					int access, struct ib_pd *pd, struct ib_udata *udata)
+					u64 virt, int access, struct ib_pd *pd,
+					struct ib_udata *udata)
 {
-	fake_of(pd->device)->mr_pd = pd;
 	return fake_of(pd->device)->rereg_returns_new ? fake_new_mr(pd->device) : NULL;
 }
 
-static struct ib_mr *fake_get_dma_mr(struct ib_pd *pd, int access)
-{
-	return ERR_PTR(-EOPNOTSUPP);
-}
-
-static int fake_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
-{
-	int err = fake_destroy(mr->device, FAKE_MR);
-
-	if (!err)
-		kfree(mr);
-	return err;
-}
-
-static int fake_alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
-{
-	mw->rkey = 0x2700;
-	return fake_create(mw->device, FAKE_MW);
-}
-
-static int fake_dealloc_mw(struct ib_mw *mw)
-{
-	return fake_destroy(mw->device, FAKE_MW);
-}
-
-static int fake_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
-			  struct ib_udata *udata)
-{
-	fake_of(cq->device)->cq = cq;
-	fake_udata(cq->device, udata);
-	cq->cqe = attr->cqe + 1;	/* more than requested, to see it in the response */
-	return fake_create(cq->device, FAKE_CQ);
-}
-
-T3_DEFINE_CREATE_CQ(fake_ops_create_cq, fake_create_cq)
-
-static int fake_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
-{
-	return fake_destroy(cq->device, FAKE_CQ);
-}
-
-static int fake_poll_cq(struct ib_cq *cq, int count, struct ib_wc *wc)
-{
-	return 0;
-}
-
-static int fake_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
-{
-	return 0;
-}
-
-static int fake_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
-{
-	fake_of(qp->device)->qp = qp;
-	qp->qp_num = 0x37;
-	attr->cap.max_send_wr++;
-	return fake_create(qp->device, FAKE_QP);
-}
-
-static int fake_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
-			  struct ib_udata *udata)
-{
-	return 0;
-}
-
-static int fake_query_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
-			 struct ib_qp_init_attr *init)
-{
-	attr->qp_state = IB_QPS_RTS;
-	return 0;
-}
-
-static int fake_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
-{
-	return fake_destroy(qp->device, FAKE_QP);
-}
-
-static int fake_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
-			  const struct ib_send_wr **bad)
+static int fake_posts_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			   const struct ib_send_wr **bad)
 {
 	for (; wr; wr = wr->next) {
 		if (wr->wr_id == 13) {
@@ -358,8 +191,8 @@ static int fake_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 	return 0;
 }
 
-static int fake_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
-			  const struct ib_recv_wr **bad)
+static int fake_posts_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			   const struct ib_recv_wr **bad)
 {
 	for (; wr; wr = wr->next)
 		fake_of(qp->device)->posted += 1 + wr->num_sge;
@@ -389,55 +222,32 @@ static int fake_detach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 static int fake_create_srq(struct ib_srq *srq, struct ib_srq_init_attr *attr,
 			   struct ib_udata *udata)
 {
-	fake_of(srq->device)->srq = srq;
-	return fake_create(srq->device, FAKE_SRQ);
+	return fake_created(srq->device, FAKE_SRQ, srq, udata);
 }
 
 static int fake_destroy_srq(struct ib_srq *srq, struct ib_udata *udata)
 {
-	return fake_destroy(srq->device, FAKE_SRQ);
+	return fake_destroyed(srq->device, FAKE_SRQ);
 }
 
 static int fake_create_ah(struct ib_ah *ah, struct rdma_ah_init_attr *attr, struct ib_udata *udata)
 {
-	return fake_create(ah->device, FAKE_AH);
+	return fake_created(ah->device, FAKE_AH, ah, udata);
 }
 
 static int fake_destroy_ah(struct ib_ah *ah, u32 flags)
 {
-	return fake_destroy(ah->device, FAKE_AH);
+	return fake_destroyed(ah->device, FAKE_AH);
 }
 
 static const struct ib_device_ops fake_ops = {
-	.owner = THIS_MODULE,
 	.driver_id = RDMA_DRIVER_UNKNOWN,
 	.uverbs_abi_ver = 5,
-	.query_device = fake_query_device,
-	.query_port = fake_query_port,
-	.get_port_immutable = fake_port_immutable,
-	.query_gid = fake_query_gid,
-	.alloc_ucontext = fake_alloc_ucontext,
-	.dealloc_ucontext = fake_dealloc_ucontext,
 	.mmap = fake_mmap,
 	.mmap_free = fake_mmap_free,
-	.alloc_pd = fake_alloc_pd,
-	.dealloc_pd = fake_dealloc_pd,
-	.get_dma_mr = fake_get_dma_mr,
-	.reg_user_mr = fake_ops_reg_user_mr,
 	.rereg_user_mr = fake_rereg_user_mr,
-	.dereg_mr = fake_dereg_mr,
-	.alloc_mw = fake_alloc_mw,
-	.dealloc_mw = fake_dealloc_mw,
-	.create_cq = fake_ops_create_cq,
-	.destroy_cq = fake_destroy_cq,
-	.poll_cq = fake_poll_cq,
-	.req_notify_cq = fake_req_notify_cq,
-	.create_qp = fake_create_qp,
-	.modify_qp = fake_modify_qp,
-	.query_qp = fake_query_qp,
-	.destroy_qp = fake_destroy_qp,
-	.post_send = fake_post_send,
-	.post_recv = fake_post_recv,
+	.post_send = fake_posts_send,
+	.post_recv = fake_posts_recv,
 	.post_srq_recv = fake_post_srq_recv,
 	.attach_mcast = fake_attach_mcast,
 	.detach_mcast = fake_detach_mcast,
@@ -446,18 +256,8 @@ static const struct ib_device_ops fake_ops = {
 	.create_ah = fake_create_ah,
 	.create_user_ah = fake_create_ah,
 	.destroy_ah = fake_destroy_ah,
-	INIT_RDMA_OBJ_SIZE(ib_ah, fake_ah, ib),
-	INIT_RDMA_OBJ_SIZE(ib_cq, fake_cq, ib),
-	INIT_RDMA_OBJ_SIZE(ib_mw, fake_mw, ib),
-	INIT_RDMA_OBJ_SIZE(ib_pd, fake_pd, ib),
-	INIT_RDMA_OBJ_SIZE(ib_qp, fake_qp, ib),
-	INIT_RDMA_OBJ_SIZE(ib_srq, fake_srq, ib),
-	INIT_RDMA_OBJ_SIZE(ib_ucontext, fake_ucontext, ib),
-};
-
-/* With it removal does not wait for open files. */
-static const struct ib_device_ops fake_removable_ops = {
-	.disassociate_ucontext = fake_disassociate_ucontext,
+	.size_ib_ah = sizeof(struct ib_ah),
+	.size_ib_srq = sizeof(struct ib_srq),
 };
 
 /* --- registration ------------------------------------------------------------------------- */
@@ -477,11 +277,7 @@ static inline struct fake_device *fake_device_new(bool removable)
 	ib_set_device_ops(&fake->ib, &fake_ops);
 	if (removable)
 		ib_set_device_ops(&fake->ib, &fake_removable_ops);
-	fake->ib.node_type = RDMA_NODE_RNIC;
-	fake->ib.phys_port_cnt = 1;
-	fake->ib.num_comp_vectors = 2;
-	fake->ib.uverbs_cmd_mask = ~0ULL;
-	err = ib_register_device(&fake->ib, "fake%d", NULL);
+	err = fake_ib_register(&fake->ib, "fake%d");
 	if (err)
 		goto err_page;
 	fake->registered = true;

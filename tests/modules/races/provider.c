@@ -19,13 +19,13 @@ struct races_conn {
 	struct mutex upcall_mutex;		/* held during upcalls */
 	enum races_conn_state state;	/* under upcall_mutex */
 	struct iw_cm_id *iw;
-	struct races_qp *qp;
+	struct fake_iw_qp *qp;
 };
 
 struct races_listener {
 	struct list_head node;
 	struct iw_cm_id *iw;
-	struct races_device *dev;
+	struct fake_iw_device *dev;
 	u16 port;
 	unsigned int upcalls;	/* under races_conns_lock */
 };
@@ -57,7 +57,7 @@ static void races_conn_free(struct kref *ref)
 	kfree(conn);
 }
 
-static struct races_conn *races_conn_get(struct races_qp *qp)
+static struct races_conn *races_conn_get(struct fake_iw_qp *qp)
 {
 	struct races_conn *conn;
 
@@ -71,7 +71,7 @@ static struct races_conn *races_conn_get(struct races_qp *qp)
 
 static int races_conn_make(struct iw_cm_id *iw, u32 qpn, enum races_conn_state state)
 {
-	struct races_qp *qp = races_qp_find(to_races_device(iw->device), qpn);
+	struct fake_iw_qp *qp = fake_qp_find(to_fake_iw(iw->device), qpn);
 	struct races_conn *conn;
 	int ret = -ENOMEM;
 
@@ -97,7 +97,7 @@ static int races_conn_make(struct iw_cm_id *iw, u32 qpn, enum races_conn_state s
 		return 0;
 	kref_put(&conn->ref, races_conn_free);
 put:
-	races_qp_put(qp);
+	fake_qp_put(qp);
 	return ret;
 }
 
@@ -136,19 +136,19 @@ static void races_conn_end(struct races_conn *conn, int status)
 	else
 		races_upcall(conn, IW_CM_EVENT_CLOSE, status);
 	iw->rem_ref(iw);
-	races_qp_put(conn->qp);
+	fake_qp_put(conn->qp);
 	kref_put(&conn->ref, races_conn_free);
 }
 
 /* The QP goes to the error state or is destroyed. */
-void races_qp_disconnect(struct races_qp *qp, int status)
+void fake_qp_disconnect(struct fake_iw_qp *qp)
 {
 	struct races_conn *conn = races_conn_get(qp);
 
 	if (!conn)
 		return;
 	mutex_lock(&conn->upcall_mutex);
-	races_conn_end(conn, status);
+	races_conn_end(conn, -ECONNRESET);
 	mutex_unlock(&conn->upcall_mutex);
 	kref_put(&conn->ref, races_conn_free);
 }
@@ -187,7 +187,7 @@ static int races_conn_apply(struct races_conn *conn, u32 type, int status)
 	}
 }
 
-int races_conn_event(struct races_qp *qp, const struct t3_races_event *event)
+int races_conn_event(struct fake_iw_qp *qp, const struct t3_races_event *event)
 {
 	struct races_conn *conn = races_conn_get(qp);
 	int ret;
@@ -244,7 +244,7 @@ static int races_iw_create_listen(struct iw_cm_id *iw, int backlog)
 	if (!l)
 		return -ENOMEM;
 	l->iw = iw;
-	l->dev = to_races_device(iw->device);
+	l->dev = to_fake_iw(iw->device);
 	l->port = ntohs(((struct sockaddr_in *)&iw->m_local_addr)->sin_port);
 	iw->add_ref(iw);
 	iw->provider_data = l;
@@ -279,7 +279,7 @@ static int races_iw_destroy_listen(struct iw_cm_id *iw)
 	return 0;
 }
 
-static struct races_listener *races_listener_begin(struct races_device *dev, u16 port)
+static struct races_listener *races_listener_begin(struct fake_iw_device *dev, u16 port)
 {
 	struct races_listener *l;
 
@@ -304,7 +304,7 @@ static void races_listener_end(struct races_listener *l)
 	spin_unlock(&races_conns_lock);
 }
 
-int races_request(struct races_device *dev, u16 port)
+int races_request(struct fake_iw_device *dev, u16 port)
 {
 	char data[] = "hello";
 	struct iw_cm_event event = {
@@ -339,33 +339,10 @@ int races_request(struct races_device *dev, u16 port)
 	return ret;
 }
 
-/* --- QPs ----------------------------------------------------------------- */
-
-static void races_iw_add_ref(struct ib_qp *qp)
-{
-	kref_get(&to_races_qp(qp)->ref);
-}
-
-static void races_iw_rem_ref(struct ib_qp *qp)
-{
-	races_qp_put(to_races_qp(qp));
-}
-
-/* Like other providers' it takes no reference. */
-static struct ib_qp *races_iw_get_qp(struct ib_device *ib, int number)
-{
-	struct races_qp *qp = xa_load(&to_races_device(ib)->qps, number);
-
-	return qp ? &qp->ib : NULL;
-}
-
-const struct ib_device_ops races_iw_ops = {
+const struct ib_device_ops races_conn_ops = {
 	.iw_connect = races_iw_connect,
 	.iw_accept = races_iw_accept,
 	.iw_reject = races_iw_reject,
 	.iw_create_listen = races_iw_create_listen,
 	.iw_destroy_listen = races_iw_destroy_listen,
-	.iw_add_ref = races_iw_add_ref,
-	.iw_rem_ref = races_iw_rem_ref,
-	.iw_get_qp = races_iw_get_qp,
 };

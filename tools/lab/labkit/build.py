@@ -98,7 +98,7 @@ def _copy(parts: tuple[str, ...], tree: Path, instead: dict[str, str]) -> None:
 
 
 # What modules are built from, those of tests, too.
-PARTS = ("include", "kernel", "tests/kunit", "tests/modules", "tests/tables")
+PARTS = ("include", "kernel", "tests/fakes", "tests/kunit", "tests/modules", "tests/tables")
 
 
 def _kbuild(made: image.Image, source: str, target: str, more: str = "", with_points: bool = False) -> None:
@@ -151,7 +151,7 @@ def races(suite: str, kernel_name: str | None = None) -> Path:
     out = modules_folder(made)
     more = made.kernel.kind.make if made.kernel else ""
     with alone(made, "modules with race points"):
-        _copy(("include", "kernel", "tests/modules/races"), out / "races/src", points.sources())
+        _copy(("include", "kernel", "tests/fakes", "tests/modules/races"), out / "races/src", points.sources())
         (out / "races/src/Kbuild").write_text("obj-m := tests/modules/races/ kernel/\n")
         in_build_root(
             made,
