@@ -23,7 +23,8 @@ def products(*programs: str, modules: tuple[str, ...] = ()) -> None:
         build.modules(made)
     siw.module(SUITE)
     for name in modules:
-        build.sync(ROOT / "bench" / name, goal / "bench" / name, build.built)
+        # Beside the sources of our modules: they include tests/fakes.
+        build.sync(ROOT / "bench" / name, goal / "src/bench" / name, build.built)
     script = [f"cd /src/{goal.relative_to(ROOT)}", "mkdir -p bin"]
     for name in programs:
         script.append(
@@ -32,7 +33,8 @@ def products(*programs: str, modules: tuple[str, ...] = ()) -> None:
         )
     for name in modules:
         script.append(
-            f"make -C /lib/modules/{made.release}/build M=$PWD/bench/{name} modules && cp -p bench/{name}/*.ko modules/"
+            f"make -C /lib/modules/{made.release}/build M=$PWD/src/bench/{name} modules"
+            f" && cp -p src/bench/{name}/*.ko modules/"
         )
     build.in_build_root(made, "\n".join(script), goal / "log/bench.log")
 
