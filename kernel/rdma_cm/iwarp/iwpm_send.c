@@ -100,6 +100,7 @@ static bool cm_iwpm_fill(struct sk_buff *skb, const struct cm_iwpm_request *req)
 int cm_iwpm_send_request(const struct cm_iwpm_request *req)
 {
 	struct sk_buff *skb = cm_iwpm_msg_new(CM_IWPM_MSG_SIZE);
+	int ret;
 
 	if (!skb)
 		return -ENOMEM;
@@ -107,9 +108,11 @@ int cm_iwpm_send_request(const struct cm_iwpm_request *req)
 		kfree_skb(skb);
 		return -EMSGSIZE;
 	}
-	if (req->op == RDMA_NL_IWPM_REG_PID)
-		return rdma_nl_multicast(&init_net, skb, RDMA_NL_GROUP_IWPM, GFP_KERNEL);
-	return rdma_nl_unicast(&init_net, skb, req->daemon.portid);
+	if (req->op != RDMA_NL_IWPM_REG_PID)
+		return rdma_nl_unicast(&init_net, skb, req->daemon.portid);
+	ret = rdma_nl_multicast(&init_net, skb, RDMA_NL_GROUP_IWPM, GFP_KERNEL);
+	/* From 6.12 any process can join the group, and not read. The daemon may have it. */
+	return ret == -ENOBUFS ? 0 : ret;
 }
 
 /* The daemon forgets a mapping. It does not answer. Return: as cm_iwpm_send_request(). */

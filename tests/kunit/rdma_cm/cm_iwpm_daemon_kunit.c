@@ -57,6 +57,15 @@ static void a_process_that_joins_the_group_and_leaves(struct kunit *test)
 	flush_mapper();
 }
 
+/* It has joined the group, too, and the daemon has the message. */
+static void a_process_that_does_not_read_the_group(struct kunit *test)
+{
+	nl.group_is_full = true;
+	run(test, &ready);
+	connect_is(test, MAPPED_LOCAL, MAPPED_REMOTE);
+	KUNIT_EXPECT_TRUE(test, cm_iwpm_is_registered());
+}
+
 static void iw_cm_comes(void)
 {
 	cm_iwpm_set_own(false);
@@ -506,6 +515,7 @@ static void requests_of_a_user_are_bounded(struct kunit *test)
 static struct kunit_case iwpm_daemon_cases[] = {
 	KUNIT_CASE(a_daemon_without_a_reply_is_waited_for_once),
 	KUNIT_CASE(a_process_that_joins_the_group_and_leaves),
+	KUNIT_CASE(a_process_that_does_not_read_the_group),
 	KUNIT_CASE(iw_cm_ends_a_registration),
 	KUNIT_CASE(a_daemon_that_names_another_device),
 	KUNIT_CASE(a_daemon_that_is_started_again),

@@ -26,6 +26,7 @@ enum { DAEMON = 77, OTHER_PROCESS = 78, MAPPED_LOCAL = 30001, MAPPED_REMOTE = 30
 
 static struct {
 	bool listens;			/* to the multicast group */
+	bool group_is_full;		/* another process there does not read */
 	enum answer answer;
 	bool answers_register;
 	const char *device;		/* that it names in the answer to REG_PID */
@@ -52,13 +53,14 @@ static struct {
 } nl;
 
 static int nl_send(struct sk_buff *skb, u32 portid);
+static int nl_multicast(struct sk_buff *skb);
 static long nl_wait(struct completion *done);
 
 #define FAKE_WITH_IWPM
 #define rdma_nl_chk_listeners(group)		(nl.listens)
 #define rdma_nl_register(index, callbacks)	((void)(callbacks), nl.registered++)
 #define rdma_nl_unregister(index)		((void)nl.registered--)
-#define rdma_nl_multicast(net, skb, group, gfp)	nl_send(skb, 0)
+#define rdma_nl_multicast(net, skb, group, gfp)	nl_multicast(skb)
 #define rdma_nl_unicast(net, skb, portid)	nl_send(skb, portid)
 #define rdma_nl_unicast_wait(net, skb, portid)	(nl.sends_that_wait++, nl_send(skb, portid))
 #define wait_for_completion_killable_timeout(done, timeout)	nl_wait(done)
@@ -296,6 +298,14 @@ static int nl_send(struct sk_buff *skb, u32 portid)
 }
 
 /* The time of a wait is over at once. */
+/* The sender learns of a full receive buffer if its owner wants it (NETLINK_BROADCAST_ERROR). */
+static int nl_multicast(struct sk_buff *skb)
+{
+	int ret = nl_send(skb, 0);
+
+	return !ret && nl.group_is_full ? -ENOBUFS : ret;
+}
+
 static long nl_wait(struct completion *done)
 {
 	void (*function)(void) = nl.while_waiting;
