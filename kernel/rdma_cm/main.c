@@ -10,10 +10,12 @@ static int __init t3_rdma_cm_init(void)
 {
 	int ret;
 
-	ret = cm_events_init();
+	ret = cm_ports_init();
 	if (ret)
 		return ret;
-	cm_ports_init();
+	ret = cm_events_init();
+	if (ret)
+		goto ports;
 	ret = cm_iwpm_init();
 	if (ret)
 		goto events;
@@ -34,6 +36,8 @@ iwpm:
 	cm_iwpm_exit();
 events:
 	cm_events_exit();
+ports:
+	cm_ports_exit();
 	return ret;
 }
 
@@ -44,6 +48,7 @@ static void __exit t3_rdma_cm_exit(void)
 	cm_debugfs_exit();
 	cm_iwpm_exit();
 	cm_events_exit();
+	cm_ports_exit();
 }
 
 module_init(t3_rdma_cm_init);

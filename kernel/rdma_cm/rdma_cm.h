@@ -52,7 +52,8 @@
  *			nothing that these calls may wait for takes it.
  *  rtnl		of the network; joins and leaves of multicast groups take it
  *  cm_devices_mutex	the list of devices, which lookups read under RCU; ids that listen.
- *  cm_ports[].mutex	a part of the port spaces, and @bind.reuse of its ids.
+ *  cm_port->mutex	the owners of a port.
+ *  cm_ports_lock		the table of ports.
  *  cm_ids_lock		list of all ids, for debugfs; before id->lock.
  *  dev->lock		ids and listeners of a device; before id->lock.
  *  id->base.qp_mutex	the QP of t3_rdma_create_qp(), while RoCE modifies it or it is destroyed
@@ -104,6 +105,7 @@
 
 struct cm_id;
 struct cm_mapping;
+struct cm_port;
 struct cm_roce;
 struct ib_client_nl_info;
 struct ib_cm_id;
@@ -311,17 +313,19 @@ struct cm_group {
 
 /**
  * struct cm_binding - the port of an id
- * @item: in the port's list of owners; unhashed if the id has no port
+ * @owned: the id is an owner of it, in a port space; NULL if the id has no port
+ * @item: in its list of owners
  * @reserved: a socket on the same port of the host's TCP, or NULL
  * @ps: port space
- * @port: the port
- * @reuse: the id shares its address with others that allow it, too
+ * @port: the port; without @owned, the last one
+ * @reuse: the id shares its address with others that allow it, too; read by calls for others
  * @afonly: the wildcard address of IPv6 takes no IPv4 peers
  * @afonly_set: the consumer has set @afonly
  * @reserve_late: a lookup has bound the id: cm_port_reserve() makes @reserved
  */
 struct cm_binding {
-	struct hlist_node item;		/* the bucket's mutex, as @port and @reuse */
+	struct cm_port *owned;
+	struct hlist_node item;		/* under owned->mutex */
 	struct socket *reserved;
 	enum rdma_ucm_port_space ps;
 	u16 port;
@@ -604,9 +608,9 @@ int cm_port_assign(struct cm_id *id);
 int cm_port_reserve(struct cm_id *id, bool any);
 void cm_port_release(struct cm_id *id);
 int cm_port_end_reuse(struct cm_id *id);
-void cm_port_set_reuse(struct cm_id *id, bool reuse);
 void cm_port_set_addr(struct cm_id *id, struct sockaddr *to, const struct sockaddr *from);
-void cm_ports_init(void);
+int cm_ports_init(void);
+void cm_ports_exit(void);
 void cm_port_release_tcp(struct cm_id *id, const struct ib_device *device);
 void cm_port_share_tcp(struct cm_id *id, const struct ib_device *device, bool share);
 

@@ -333,7 +333,8 @@ int t3_rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse)
 
 	if (cm_state(cm) != CM_ST_IDLE && (!reuse || cm_state(cm) == CM_ST_LISTENING))
 		return -EINVAL;
-	cm_port_set_reuse(cm, reuse);
+	/* A bind of another id sees the port as it was, or as it is. */
+	WRITE_ONCE(cm->bind.reuse, reuse);
 	return 0;
 }
 EXPORT_SYMBOL(t3_rdma_set_reuseaddr);

@@ -161,7 +161,6 @@ struct cm_id *cm_id_alloc(struct net *net, rdma_cm_event_handler handler, void *
 	context_unsafe(INIT_LIST_HEAD(&id->listeners));
 	context_unsafe(INIT_LIST_HEAD(&id->groups));
 	context_unsafe(INIT_LIST_HEAD(&id->listening));
-	context_unsafe(INIT_HLIST_NODE(&id->bind.item));
 	id->bind.ps = ps;
 	id->base.id.event_handler = handler;
 	id->base.id.context = context;

@@ -20,11 +20,10 @@
  * A lookup that binds an id chooses a port on which the host's TCP has no socket. When the device
  * is known, or if the id listens all the same, the id gets its socket, if it needs one.
  */
-#include <linux/hash.h>
-#include <linux/jhash.h>
 #include <linux/moduleparam.h>
 #include <linux/net.h>
 #include <linux/random.h>
+#include <linux/rhashtable.h>
 #include <linux/user_namespace.h>
 #include <net/inet_connection_sock.h>
 #include <net/inet_hashtables.h>
@@ -41,69 +40,103 @@ static bool reserve_tcp_ports = true;
 module_param(reserve_tcp_ports, bool, 0644);
 MODULE_PARM_DESC(reserve_tcp_ports, "hold a TCP socket on the port of each bound id (default: yes)");
 
+/* Each bind to a port goes through its owners, with the mutex that they wait for. */
+#define CM_PORT_MAX_OWNERS	1024
+
+struct cm_port_key {
+	struct net *net;
+	u32 ps;
+	u32 port;
+};
+
 /*
- * The port spaces: all owners of a port are in one bucket. So ids with different ports do not wait
- * for each other, not even for the binding of a socket.
+ * A port of a port space, while an id owns it or a call is busy with it. So a call waits for those
+ * of the same port only, even for the binding of a socket.
  */
-struct cm_port_bucket {
-	struct mutex mutex;		/* owners, and @bind.reuse of these ids */
+struct cm_port {
+	struct rhash_head node;
+	struct rcu_head rcu;
+	struct cm_port_key key;		/* constant */
+	unsigned int users;		/* owners and calls, under cm_ports_lock */
+	struct mutex mutex;
+	unsigned int count __guarded_by(&mutex);	/* of owners */
 	struct hlist_head owners __guarded_by(&mutex);
 };
 
-#define CM_PORT_BUCKETS	256
+static const struct rhashtable_params cm_ports_params = {
+	.key_len = sizeof(struct cm_port_key),
+	.key_offset = offsetof(struct cm_port, key),
+	.head_offset = offsetof(struct cm_port, node),
+	.automatic_shrinking = true,
+};
 
-/* Each bind to a port goes through its owners, with the mutex that other ports have, too. */
-#define CM_PORT_MAX_OWNERS	1024
-
-static struct cm_port_bucket cm_ports[CM_PORT_BUCKETS];
+static DEFINE_SPINLOCK(cm_ports_lock);
+static struct rhashtable cm_ports;	/* all ports; under cm_ports_lock */
 
 /*
  * Not assigned again at once: the peer may still remember it. Without a lock: at worst, two calls
- * at the same time do not see each other's port here, and the bucket has both.
+ * at the same time do not see each other's port here, and the port's owners show it.
  */
 static u16 cm_last_port;
 
-void cm_ports_init(void)
+int cm_ports_init(void)
 {
-	int i;
-
-	for (i = 0; i < CM_PORT_BUCKETS; i++)
-		mutex_init(&cm_ports[i].mutex);
+	return rhashtable_init(&cm_ports, &cm_ports_params);
 }
 
-/* The bucket of a port in the id's port space. */
-static struct cm_port_bucket *cm_port_bucket(struct cm_id *id, u16 port)
+/* No id is left. */
+void cm_ports_exit(void)
 {
-	u32 hash = jhash_3words(hash_ptr(cm_net(id), 32), id->bind.ps, port, 0);
-
-	return &cm_ports[hash % CM_PORT_BUCKETS];
+	rhashtable_destroy(&cm_ports);
 }
 
-/*
- * Locks the bucket of an id's port. Only the calls for the id itself change its port, one at a
- * time. A user can have many threads wait for the mutex. So the result of a lookup, an update of
- * listeners, and the end of an id without a port do without it.
- */
-static struct cm_port_bucket *cm_port_lock(struct cm_id *id)
-	__context_unsafe(/* cm_port_unlock() releases it */)
+/* Finds a port, or adds @new, which may be NULL. Return: the port, NULL, or an error. */
+static struct cm_port *cm_port_find(const struct cm_port_key *key, struct cm_port *new)
 {
-	struct cm_port_bucket *bucket = cm_port_bucket(id, id->bind.port);
+	struct cm_port *port;
+	int err = 0;
 
-	mutex_lock(&bucket->mutex);
-	return bucket;
+	spin_lock(&cm_ports_lock);
+	port = rhashtable_lookup_fast(&cm_ports, key, cm_ports_params);
+	if (!port && new) {
+		err = rhashtable_insert_fast(&cm_ports, &new->node, cm_ports_params);
+		port = err ? NULL : new;
+	}
+	if (port)
+		port->users++;
+	spin_unlock(&cm_ports_lock);
+	return err ? ERR_PTR(err) : port;
 }
 
-static void cm_port_unlock(struct cm_port_bucket *bucket)
-	__context_unsafe(/* of cm_port_lock() */)
+/* Return: the port @number in the id's port space, or an error; the caller calls cm_port_put(). */
+static struct cm_port *cm_port_get(struct cm_id *id, u16 number)
 {
-	mutex_unlock(&bucket->mutex);
+	const struct cm_port_key key = { .net = cm_net(id), .ps = id->bind.ps, .port = number };
+	struct cm_port *port = cm_port_find(&key, NULL), *new;
+
+	if (port)
+		return port;
+	new = cm_zalloc_nowait(id->memcg, sizeof(*new));
+	if (!new)
+		return ERR_PTR(-ENOMEM);
+	new->key = key;
+	mutex_init(&new->mutex);
+	/* Not published yet. */
+	context_unsafe(INIT_HLIST_HEAD(&new->owners));
+	port = cm_port_find(&key, new);
+	if (port != new)
+		kfree(new);
+	return port;
 }
 
-/* Whether another id than @id owns the port in @id's port space. */
-static bool cm_port_is_owner(struct cm_id *other, struct cm_id *id, u16 port)
+static void cm_port_put(struct cm_port *port)
 {
-	return other != id && cm_net(other) == cm_net(id) && other->bind.ps == id->bind.ps &&
-	       other->bind.port == port;
+	spin_lock(&cm_ports_lock);
+	if (!--port->users) {
+		rhashtable_remove_fast(&cm_ports, &port->node, cm_ports_params);
+		kfree_rcu(port, rcu);	/* the table may be growing */
+	}
+	spin_unlock(&cm_ports_lock);
 }
 
 /* A copy: the result of a lookup may change the address of an owner at any time. */
@@ -118,26 +151,17 @@ static struct sockaddr_in6 cm_port_addr(struct cm_id *id, struct sockaddr *from)
 	return addr;
 }
 
-/*
- * Checks a port that the consumer has chosen. Return: 0, -EADDRNOTAVAIL, -EADDRINUSE, or -ENOBUFS
- * if the port has too many owners.
- */
-static int cm_port_check_shared(struct cm_port_bucket *bucket, struct cm_id *id, u16 port,
-				bool reuse)
-	__must_hold(&bucket->mutex)
+/* Checks a port that the consumer has chosen. Return: 0, -EADDRNOTAVAIL or -EADDRINUSE */
+static int cm_port_check_shared(struct cm_port *port, struct cm_id *id, bool reuse)
+	__must_hold(&port->mutex)
 {
 	struct sockaddr_in6 addr;
 	struct sockaddr *src = (struct sockaddr *)&addr;
-	unsigned int owners = 0;
 	struct cm_id *other;
 
-	lockdep_assert_held(&bucket->mutex);
-	hlist_for_each_entry(other, &bucket->owners, bind.item) {
-		if (!cm_port_is_owner(other, id, port))
-			continue;
-		if (++owners == CM_PORT_MAX_OWNERS)
-			return -ENOBUFS;
-		if (reuse && other->bind.reuse)
+	lockdep_assert_held(&port->mutex);
+	hlist_for_each_entry(other, &port->owners, bind.item) {
+		if (other == id || (reuse && READ_ONCE(other->bind.reuse)))
 			continue;
 		addr = cm_port_addr(other, cm_src(other));
 		if (id->bind.afonly && other->bind.afonly &&
@@ -159,20 +183,15 @@ static bool cm_addr_differ(const struct sockaddr *a, const struct sockaddr *b, b
 	return !cm_addr_same(a, b) || (with_port && cm_addr_port(a) != cm_addr_port(b));
 }
 
-/* Whether an id can have a port that we choose: no other owner may have the same connection. */
-static bool cm_port_is_unique(struct cm_port_bucket *bucket, struct cm_id *id, u16 port)
-	__must_hold(&bucket->mutex)
+/* Whether an id can have a port that we choose: no owner may have the same connection. */
+static bool cm_port_is_unique(struct cm_port *port, struct cm_id *id)
+	__must_hold(&port->mutex)
 {
 	struct sockaddr_in6 src, dst;
-	unsigned int owners = 0;
 	struct cm_id *other;
 
-	lockdep_assert_held(&bucket->mutex);
-	hlist_for_each_entry(other, &bucket->owners, bind.item) {
-		if (!cm_port_is_owner(other, id, port))
-			continue;
-		if (++owners == CM_PORT_MAX_OWNERS)
-			return false;
+	lockdep_assert_held(&port->mutex);
+	hlist_for_each_entry(other, &port->owners, bind.item) {
 		src = cm_port_addr(other, cm_src(other));
 		dst = cm_port_addr(other, cm_dst(other));
 		if (!cm_addr_differ(cm_src(id), (struct sockaddr *)&src, false) &&
@@ -231,20 +250,30 @@ static int cm_port_bind_socket(struct cm_id *id, struct socket *sock, u16 port)
 	return ret;
 }
 
-/* @sock: the socket for @id, which owns it on success; or NULL */
-static int cm_port_insert(struct cm_port_bucket *bucket, struct cm_id *id, struct socket *sock,
-			  u16 port)
-	__must_hold(&bucket->mutex)
+/*
+ * Makes @id an owner of a port. @sock: the socket for @id, which owns it on success; or NULL.
+ * Return: 0, -ENOBUFS if the port has too many owners, or an error of the socket.
+ */
+static int cm_port_insert(struct cm_port *port, struct cm_id *id, struct socket *sock)
+	__must_hold(&port->mutex)
 {
-	int ret = sock ? cm_port_bind_socket(id, sock, port) : 0;
+	int ret;
 
-	lockdep_assert_held(&bucket->mutex);
+	lockdep_assert_held(&port->mutex);
+	if (port->count == CM_PORT_MAX_OWNERS)
+		return -ENOBUFS;
+	ret = sock ? cm_port_bind_socket(id, sock, port->key.port) : 0;
 	if (ret)
 		return ret;
 	id->bind.reserved = sock;
-	id->bind.port = port;
-	cm_addr_set_port(cm_src(id), port);
-	hlist_add_head(&id->bind.item, &bucket->owners);
+	id->bind.port = port->key.port;
+	cm_addr_set_port(cm_src(id), port->key.port);
+	hlist_add_head(&id->bind.item, &port->owners);
+	port->count++;
+	id->bind.owned = port;
+	spin_lock(&cm_ports_lock);
+	port->users++;
+	spin_unlock(&cm_ports_lock);
 	return 0;
 }
 
@@ -265,16 +294,19 @@ static bool cm_port_host_has(struct net *net, u16 port)
 	return found;
 }
 
-/* Return: 0; -EADDRINUSE: try another one; or another error. */
-static int cm_port_try(struct cm_id *id, struct socket *sock, u16 port)
+/* Return: 0; -EADDRINUSE, -ENOBUFS: try another one; or another error. */
+static int cm_port_try(struct cm_id *id, struct socket *sock, u16 number)
 {
-	struct cm_port_bucket *bucket = cm_port_bucket(id, port);
+	struct cm_port *port = cm_port_get(id, number);
 	int ret = -EADDRINUSE;
 
-	mutex_lock(&bucket->mutex);
-	if (cm_port_is_unique(bucket, id, port))
-		ret = cm_port_insert(bucket, id, sock, port);
-	mutex_unlock(&bucket->mutex);
+	if (IS_ERR(port))
+		return PTR_ERR(port);
+	mutex_lock(&port->mutex);
+	if (cm_port_is_unique(port, id))
+		ret = cm_port_insert(port, id, sock);
+	mutex_unlock(&port->mutex);
+	cm_port_put(port);
 	return ret;
 }
 
@@ -294,7 +326,7 @@ static int cm_port_assign_any(struct cm_id *id, struct socket *sock)
 		    cm_port_host_has(cm_net(id), port))
 			continue;
 		ret = cm_port_try(id, sock, port);
-		if (ret == -EADDRINUSE)
+		if (ret == -EADDRINUSE || ret == -ENOBUFS)
 			continue;
 		if (!ret)
 			WRITE_ONCE(cm_last_port, port);
@@ -318,18 +350,22 @@ static bool cm_port_permitted(struct cm_id *id, u16 port)
 	return port >= PROT_SOCK || capable(CAP_NET_BIND_SERVICE);
 }
 
-static int cm_port_assign_requested(struct cm_id *id, struct socket *sock, u16 port)
+static int cm_port_assign_requested(struct cm_id *id, struct socket *sock, u16 number)
 {
-	struct cm_port_bucket *bucket = cm_port_bucket(id, port);
+	struct cm_port *port;
 	int ret;
 
-	if (!cm_port_permitted(id, port))
+	if (!cm_port_permitted(id, number))
 		return -EACCES;
-	mutex_lock(&bucket->mutex);
-	ret = cm_port_check_shared(bucket, id, port, id->bind.reuse);
+	port = cm_port_get(id, number);
+	if (IS_ERR(port))
+		return PTR_ERR(port);
+	mutex_lock(&port->mutex);
+	ret = cm_port_check_shared(port, id, id->bind.reuse);
 	if (!ret)
-		ret = cm_port_insert(bucket, id, sock, port);
-	mutex_unlock(&bucket->mutex);
+		ret = cm_port_insert(port, id, sock);
+	mutex_unlock(&port->mutex);
+	cm_port_put(port);
 	return ret;
 }
 
@@ -360,24 +396,20 @@ static struct socket *cm_port_detach_socket(struct cm_id *id)
 	return xchg(&id->bind.reserved, NULL);
 }
 
-/* Another id that leaves the port changes the links of this one, but does not take it off. */
-static bool cm_port_is_assigned(const struct cm_id *id)
-{
-	return !hlist_unhashed_lockless(&id->bind.item);
-}
-
-/* An id without a port has no socket. */
+/* A destroy of an id without a port waits for nothing. */
 void cm_port_release(struct cm_id *id)
 {
-	struct cm_port_bucket *bucket;
-	struct socket *sock;
+	struct socket *sock = cm_port_detach_socket(id);
+	struct cm_port *port = id->bind.owned;
 
-	if (!cm_port_is_assigned(id))
-		return;
-	bucket = cm_port_lock(id);
-	sock = cm_port_detach_socket(id);
-	hlist_del_init(&id->bind.item);
-	cm_port_unlock(bucket);
+	if (port) {
+		mutex_lock(&port->mutex);
+		hlist_del(&id->bind.item);
+		port->count--;
+		mutex_unlock(&port->mutex);
+		id->bind.owned = NULL;
+		cm_port_put(port);
+	}
 	if (sock)
 		sock_release(sock);
 }
@@ -400,29 +432,32 @@ static int cm_port_reserve_own(struct cm_id *id, struct socket *sock)
  * @id: the id, which has its device, or listens without
  * @any: if the host's TCP has the port meanwhile, take another one
  *
- * Return: 0; -EADDRINUSE, -EADDRNOTAVAIL, -ENOMEM: the next call tries again
+ * If no other one is free, the id has no port, and the next call tries again.
+ *
+ * Return: 0; -EADDRINUSE, -EADDRNOTAVAIL, -ENOBUFS, -ENOMEM: the next call tries again
  */
 int cm_port_reserve(struct cm_id *id, bool any)
 {
 	struct socket *sock;
-	int ret;
+	int ret = -EADDRINUSE;
 
 	if (!id->bind.reserve_late)
 		return 0;
 	sock = cm_port_create_socket(id);
 	if (IS_ERR(sock))
 		return PTR_ERR(sock);
-	ret = sock ? cm_port_reserve_own(id, sock) : 0;
+	if (id->bind.owned)
+		ret = sock ? cm_port_reserve_own(id, sock) : 0;
+	else if (!any)
+		ret = cm_port_try(id, sock, id->bind.port);
 	if (ret == -EADDRINUSE && any) {
 		cm_port_release(id);
 		ret = cm_port_assign_any(id, sock);
-		if (ret)
-			cm_port_try(id, NULL, id->bind.port);
 	}
-	if (ret)
-		sock_release(sock);
-	else
+	if (!ret)
 		id->bind.reserve_late = false;
+	else if (sock)
+		sock_release(sock);
 	return ret;
 }
 
@@ -479,34 +514,21 @@ static int cm_port_end_reuse_tcp(struct sock *sk, u16 port)
 	return 0;
 }
 
-/* Ends the reuse of an id's address. Return: 0, or an error if the address is in use. */
+/* Ends the reuse of the address of an id with a port. Return: 0, or an error if it is in use. */
 int cm_port_end_reuse(struct cm_id *id)
 {
-	struct cm_port_bucket *bucket = cm_port_bucket(id, id->bind.port);
+	struct cm_port *port = id->bind.owned;
 	int ret = 0;
 
-	mutex_lock(&bucket->mutex);
+	mutex_lock(&port->mutex);
 	if (id->bind.reuse)
-		ret = cm_port_check_shared(bucket, id, id->bind.port, false);
+		ret = cm_port_check_shared(port, id, false);
 	if (!ret && id->bind.reuse && id->bind.reserved)
 		ret = cm_port_end_reuse_tcp(id->bind.reserved->sk, id->bind.port);
 	if (!ret)
-		id->bind.reuse = false;
-	mutex_unlock(&bucket->mutex);
+		WRITE_ONCE(id->bind.reuse, false);
+	mutex_unlock(&port->mutex);
 	return ret;
-}
-
-void cm_port_set_reuse(struct cm_id *id, bool reuse)
-{
-	struct cm_port_bucket *bucket;
-
-	if (!cm_port_is_assigned(id)) {
-		id->bind.reuse = reuse;
-		return;
-	}
-	bucket = cm_port_lock(id);
-	id->bind.reuse = reuse;
-	cm_port_unlock(bucket);
 }
 
 /*

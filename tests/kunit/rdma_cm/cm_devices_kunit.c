@@ -698,11 +698,11 @@ static void the_callback_of_a_lookup_only_queues(struct kunit *test)
 static void a_lookup_does_not_wait_for_the_mutex_of_a_port(struct kunit *test)
 {
 	unsigned long until = jiffies + 2 * HZ;
-	struct mutex *mutex;	/* of the port's bucket */
+	struct mutex *mutex;	/* of the port */
 
 	KUNIT_ASSERT_EQ(test, call(BIND), 0);
 	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
-	mutex = &cm_port_bucket(to_cm_id(id), to_cm_id(id)->bind.port)->mutex;
+	mutex = &to_cm_id(id)->bind.owned->mutex;
 	mutex_lock(mutex);
 	fake_lookup_done(0);
 	while (!READ_ONCE(got.written) && time_before(jiffies, until))

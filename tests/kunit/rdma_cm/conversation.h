@@ -125,7 +125,7 @@ static int conversation_init(struct kunit *test)
 {
 	INIT_WORK(&removal, fake_remove_device);
 	id_kind = MODULE_IDS;
-	cm_ports_init();
+	KUNIT_ASSERT_EQ(test, cm_ports_init(), 0);
 	return cm_events_init();
 }
 
@@ -227,6 +227,7 @@ static void end(struct kunit *test)
 static void conversation_exit(struct kunit *test)
 {
 	cm_events_exit();
+	cm_ports_exit();
 }
 
 /* For suites that begin and end with their tests. */

@@ -50,6 +50,11 @@ static bool caller_ns_capable(struct user_namespace *ns, int cap)
 #define capable				caller_capable
 #define ns_capable			caller_ns_capable
 
+void *cm_zalloc_nowait(struct mem_cgroup *memcg, size_t size)
+{
+	return kzalloc(size, GFP_KERNEL);
+}
+
 bool cm_dev_exists_for(struct cm_id *id)
 {
 	return caller.has_device;
@@ -305,6 +310,47 @@ static void a_port_that_is_reserved_late(struct kunit *test)
 	sock_release(sock);
 }
 
+/*
+ * The host takes the port, and no other one is free: the id has no port, until the next call. Its
+ * socket ends with it.
+ */
+static void a_lost_port(struct kunit *test)
+{
+	unsigned long *reserved = init_net.ipv4.sysctl_local_reserved_ports;
+	struct cm_id *id = make_id(test, ANY, 0), *other = make_id(test, ANY, 0);
+	struct socket *sock;
+	int error;
+	u16 port;
+
+	reserve_tcp_ports = true;
+	id->bind.reserve_late = true;
+	KUNIT_ASSERT_EQ(test, cm_port_assign(id), 0);
+	port = id->bind.port;
+	sock = host_socket(test, ANY, port, &error);
+	KUNIT_EXPECT_EQ(test, error, 0);
+	KUNIT_ASSERT_EQ(test, kernel_listen(sock, 1), 0);
+	bitmap_fill(reserved, 65536);
+	KUNIT_EXPECT_EQ(test, cm_port_reserve(id, true), -EADDRNOTAVAIL);
+	KUNIT_EXPECT_TRUE(test, ports_are_free());
+	KUNIT_EXPECT_EQ(test, cm_port_reserve(id, true), -EADDRNOTAVAIL);
+	bitmap_zero(reserved, 65536);
+	sock_release(sock);
+
+	cm_addr_set_port(cm_src(other), port);
+	KUNIT_EXPECT_EQ(test, cm_port_assign(other), 0);
+	KUNIT_EXPECT_EQ(test, cm_port_reserve(id, false), -EADDRINUSE);
+	KUNIT_EXPECT_NULL(test, id->bind.reserved);
+	cm_port_release(other);
+	KUNIT_EXPECT_EQ(test, cm_port_reserve(id, false), 0);
+	KUNIT_EXPECT_NOT_NULL(test, id->bind.reserved);
+	KUNIT_EXPECT_FALSE(test, ports_are_free());
+	cm_port_release(id);
+	sock = host_socket(test, ANY, port, &error);
+	KUNIT_EXPECT_EQ(test, error, 0);
+	sock_release(sock);
+	KUNIT_EXPECT_TRUE(test, ports_are_free());
+}
+
 static void a_port_of_the_host_is_known(struct kunit *test)
 {
 	struct socket *sock;
@@ -319,43 +365,46 @@ static void a_port_of_the_host_is_known(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, cm_port_host_has(&init_net, 7174));
 }
 
-/* A call in another thread. */
-struct bind_call {
+/* Calls in another thread. */
+struct bind_calls {
 	struct work_struct work;
 	struct completion done;
 	struct cm_id *id;
-	int ret;
+	unsigned int failed;
 };
 
+/* To 1,000 ports, one after the other. */
 static void bind_and_release(struct work_struct *work)
 {
-	struct bind_call *call = container_of(work, struct bind_call, work);
+	struct bind_calls *calls = container_of(work, struct bind_calls, work);
+	u16 port;
 
-	call->ret = cm_port_assign(call->id);
-	if (!call->ret)
-		cm_port_release(call->id);
-	complete(&call->done);
+	for (port = 7175; port < 7175 + 1000; port++) {
+		cm_addr_set_port(cm_src(calls->id), port);
+		calls->failed += !!cm_port_assign(calls->id);
+		cm_port_release(calls->id);
+	}
+	complete(&calls->done);
 }
 
-/* This waits for ever if there is one lock for all ports. */
+/* This waits for ever if one of the other ports has the same lock. */
 static void a_bind_does_not_wait_for_another_port(struct kunit *test)
 {
+	struct bind_calls calls = { .id = make_id(test, ANY, 0) };
 	struct cm_id *id = make_id(test, ANY, 7174);
-	struct bind_call call = {};
-	u16 other = 7175;
 
-	while (cm_port_bucket(id, other) == cm_port_bucket(id, 7174))
-		other++;
-	call.id = make_id(test, ANY, other);
-	init_completion(&call.done);
-	INIT_WORK_ONSTACK(&call.work, bind_and_release);
-	mutex_lock(&cm_port_bucket(id, 7174)->mutex);
-	queue_work(system_long_wq, &call.work);
-	wait_for_completion(&call.done);
-	mutex_unlock(&cm_port_bucket(id, 7174)->mutex);
-	flush_work(&call.work);
-	destroy_work_on_stack(&call.work);
-	KUNIT_EXPECT_EQ(test, call.ret, 0);
+	KUNIT_ASSERT_EQ(test, cm_port_assign(id), 0);
+	init_completion(&calls.done);
+	INIT_WORK_ONSTACK(&calls.work, bind_and_release);
+	mutex_lock(&id->bind.owned->mutex);
+	queue_work(system_long_wq, &calls.work);
+	wait_for_completion(&calls.done);
+	mutex_unlock(&id->bind.owned->mutex);
+	flush_work(&calls.work);
+	destroy_work_on_stack(&calls.work);
+	KUNIT_EXPECT_EQ(test, calls.failed, 0u);
+	cm_port_release(id);
+	KUNIT_EXPECT_TRUE(test, ports_are_free());
 }
 
 /* What others wait for: the destroy of an id without a port, the result of a lookup, an update. */
@@ -370,7 +419,6 @@ static void call_quickly(struct work_struct *work)
 	static const struct ib_device device = { .iw_driver_flags = IW_F_NO_PORT_MAP };
 	struct quick_calls *calls = container_of(work, struct quick_calls, work);
 
-	cm_port_set_reuse(calls->unbound, true);
 	cm_port_release(calls->unbound);
 	cm_port_set_addr(calls->bound, cm_src(calls->bound), cm_src(calls->other));
 	cm_port_reserve(calls->bound, true);
@@ -380,33 +428,26 @@ static void call_quickly(struct work_struct *work)
 	complete(&calls->done);
 }
 
-/* A user can keep it busy: that of its port, and of ports that have it, too. */
+/* A user can keep it busy. */
 static void calls_that_do_not_wait_for_the_mutex_of_a_port(struct kunit *test)
 {
 	struct quick_calls calls = {
-		.unbound = make_id(test, ANY, 0),
+		.unbound = make_id(test, ANY, 7174),
 		.bound = make_id(test, ANY, 7174),
 		.other = make_id(test, LOCAL, 7174),
 	};
-	struct cm_port_bucket *busy[] = {
-		cm_port_bucket(calls.unbound, 0), cm_port_bucket(calls.bound, 7174),
-	};
-	unsigned int i;
 
 	reserve_tcp_ports = true;
 	calls.bound->bind.reserve_late = true;
 	KUNIT_ASSERT_EQ(test, cm_port_assign(calls.bound), 0);
-	for (i = 0; i < ARRAY_SIZE(busy); i++) {
-		init_completion(&calls.done);
-		INIT_WORK_ONSTACK(&calls.work, call_quickly);
-		mutex_lock(&busy[i]->mutex);
-		queue_work(system_long_wq, &calls.work);
-		KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&calls.done, 2 * HZ), 0ul);
-		mutex_unlock(&busy[i]->mutex);
-		flush_work(&calls.work);
-		destroy_work_on_stack(&calls.work);
-	}
-	KUNIT_EXPECT_TRUE(test, calls.unbound->bind.reuse);
+	init_completion(&calls.done);
+	INIT_WORK_ONSTACK(&calls.work, call_quickly);
+	mutex_lock(&calls.bound->bind.owned->mutex);
+	queue_work(system_long_wq, &calls.work);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&calls.done, 2 * HZ), 0ul);
+	mutex_unlock(&calls.bound->bind.owned->mutex);
+	flush_work(&calls.work);
+	destroy_work_on_stack(&calls.work);
 	KUNIT_EXPECT_TRUE(test, cm_addr_same(cm_src(calls.bound), cm_src(calls.other)));
 	KUNIT_EXPECT_NOT_NULL(test, calls.bound->bind.reserved);
 	cm_port_release(calls.bound);
@@ -445,7 +486,7 @@ static void the_owners_of_a_port_are_limited(struct kunit *test)
 		ids[i]->bind.reuse = true;
 		KUNIT_ASSERT_EQ(test, cm_port_assign(ids[i]), i < 1024 ? 0 : -ENOBUFS);
 	}
-	KUNIT_EXPECT_EQ(test, cm_port_try(chosen, NULL, 7174), -EADDRINUSE);
+	KUNIT_EXPECT_EQ(test, cm_port_try(chosen, NULL, 7174), -ENOBUFS);
 	KUNIT_EXPECT_EQ(test, cm_port_assign(other), 0);
 	cm_port_release(other);
 	cm_port_release(ids[0]);
@@ -514,6 +555,7 @@ static struct kunit_case port_cases[] = {
 	KUNIT_CASE(a_listener_shares_with_no_server),
 	KUNIT_CASE(a_connection_does_not_prevent_a_bind),
 	KUNIT_CASE(a_port_that_is_reserved_late),
+	KUNIT_CASE(a_lost_port),
 	KUNIT_CASE(a_port_of_the_host_is_known),
 	{}
 };
@@ -528,8 +570,13 @@ static int port_init(struct kunit *test)
 static int port_suite_init(struct kunit_suite *suite)
 {
 	reserve_by_default = reserve_tcp_ports;
-	cm_ports_init();
-	return 0;
+	return cm_ports_init();
 }
 
-TEST_SUITE("t3_rdma_cm_port", port_cases, .suite_init = port_suite_init, .init = port_init);
+static void port_suite_exit(struct kunit_suite *suite)
+{
+	cm_ports_exit();
+}
+
+TEST_SUITE("t3_rdma_cm_port", port_cases, .suite_init = port_suite_init,
+	   .suite_exit = port_suite_exit, .init = port_init);

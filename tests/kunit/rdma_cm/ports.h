@@ -6,12 +6,7 @@
 /* No id has a port. */
 static bool __maybe_unused ports_are_free(void)
 {
-	bool is_free = true;
-	int i;
-
-	for (i = 0; i < CM_PORT_BUCKETS; i++)
-		is_free &= hlist_empty(&cm_ports[i].owners);
-	return is_free;
+	return !atomic_read(&cm_ports.nelems);
 }
 
 #endif

@@ -224,7 +224,7 @@ static int open_files(struct kunit *test)
 	filp.f_flags = O_NONBLOCK;
 	filp.f_op = &ucm_fops;
 	memcpy(&other_filp, &filp, sizeof(filp));	/* 7.2: it has constant members */
-	cm_ports_init();
+	KUNIT_ASSERT_EQ(test, cm_ports_init(), 0);
 	ret = cm_events_init();
 	if (!ret)
 		ret = ucm_open(NULL, &filp);
@@ -254,6 +254,7 @@ static void close_files(struct kunit *test)
 				    "memory of a process that its cgroup is not charged for");
 	KUNIT_EXPECT_EQ(test, fake_sleeping_charges, 0u);
 	cm_events_exit();
+	cm_ports_exit();
 }
 
 /* --- what happens during a command or a copy ---------------------------------- */
