@@ -13,9 +13,12 @@ static int __init t3_rdma_cm_init(void)
 	ret = cm_ports_init();
 	if (ret)
 		return ret;
-	ret = cm_events_init();
+	ret = cm_roce_init();
 	if (ret)
 		goto ports;
+	ret = cm_events_init();
+	if (ret)
+		goto roce;
 	ret = cm_iwpm_init();
 	if (ret)
 		goto events;
@@ -36,6 +39,8 @@ iwpm:
 	cm_iwpm_exit();
 events:
 	cm_events_exit();
+roce:
+	cm_roce_exit();
 ports:
 	cm_ports_exit();
 	return ret;
@@ -48,6 +53,7 @@ static void __exit t3_rdma_cm_exit(void)
 	cm_debugfs_exit();
 	cm_iwpm_exit();
 	cm_events_exit();
+	cm_roce_exit();
 	cm_ports_exit();
 }
 

@@ -116,6 +116,8 @@ extern struct mutex cm_devices_mutex;
 extern spinlock_t cm_ids_lock;
 extern spinlock_t cm_iwpm_lock;
 extern spinlock_t cm_roce_lock;
+int cm_roce_init(void);
+void cm_roce_exit(void);
 
 /**
  * struct cm_dev - a device that can have connections
@@ -175,6 +177,18 @@ struct cm_iw_listener {
 };
 
 /**
+ * struct cm_roce_key - what the listeners have in common among which a request chooses
+ * @device: the device
+ * @net: network namespace of the id
+ * @service_id: port space and port
+ */
+struct cm_roce_key {
+	struct ib_device *device;
+	struct net *net;
+	__be64 service_id;
+};
+
+/**
  * struct cm_listener - an id that listens, on one device and address
  * @ref: references, of @id's list and of the provider
  * @id: the id
@@ -183,7 +197,8 @@ struct cm_iw_listener {
  * @res: an entry in `rdma resource`, if the id is on no device and so has none of its own
  * @iw: the provider's part, if the device has iWARP
  * @ib: ib_cm's part, if the device has RoCE
- * @item: RoCE: in the table of listeners
+ * @key: RoCE: of the table of listeners
+ * @item: in that table
  * @id_item: in @id's list of listeners
  * @dev_item: in @dev's list of listeners
  * @map_cancelled: for the port mapper: the listener has ended; changed under @id->listen_mutex, too
@@ -196,7 +211,8 @@ struct cm_listener {
 	struct cm_base *res;
 	struct cm_iw_listener *iw;
 	struct ib_cm_id *ib;
-	struct hlist_node item __guarded_by(&cm_roce_lock);
+	struct cm_roce_key key;		/* constant while in the table */
+	struct rhlist_head item;	/* under cm_roce_lock */
 	struct list_head id_item;	/* id->listen_mutex */
 	struct list_head dev_item;	/* dev->lock */
 	bool map_cancelled __guarded_by(&cm_iwpm_lock);

@@ -6,9 +6,8 @@
  * callback finds the listener of a request by the address in the request, in a table. A listener is
  * in the table while it has its share of the ib_cm_id; the callback takes a reference on it.
  */
-#include <linux/hashtable.h>
-#include <linux/jhash.h>
 #include <linux/netdevice.h>
+#include <linux/rhashtable.h>
 #include <linux/slab.h>
 #include <net/ip6_route.h>
 #include <net/ip_fib.h>
@@ -20,13 +19,34 @@
 #include "roce.h"
 #include "trace.h"
 
-/* Listeners by device and service id. */
-static DECLARE_HASHTABLE(cm_roce_listeners, 6) __guarded_by(&cm_roce_lock);
+static const struct rhashtable_params cm_roce_params = {
+	.key_len = sizeof(struct cm_roce_key),
+	.key_offset = offsetof(struct cm_listener, key),
+	.head_offset = offsetof(struct cm_listener, item),
+	.automatic_shrinking = true,
+};
+
+static struct rhltable cm_roce_listeners;	/* under cm_roce_lock */
 DEFINE_SPINLOCK(cm_roce_lock);	/* process context only; innermost */
 
-static u32 cm_roce_hash(const struct ib_device *device, __be64 service_id)
+int cm_roce_init(void)
 {
-	return jhash_2words(hash_ptr(device, 32), be64_to_cpu(service_id), 0);
+	return rhltable_init(&cm_roce_listeners, &cm_roce_params);
+}
+
+/* Nothing listens. */
+void cm_roce_exit(void)
+{
+	rhltable_destroy(&cm_roce_listeners);
+}
+
+static struct cm_roce_key cm_roce_key(const struct cm_listener *l)
+{
+	return (struct cm_roce_key) {
+		.device = l->dev->device,
+		.net = cm_net(l->id),
+		.service_id = cm_roce_service_id(l->id, cm_src(l->id)),
+	};
 }
 
 /*
@@ -45,19 +65,18 @@ static int cm_roce_match(const struct cm_listener *l, const struct sockaddr *loc
 	return addr->sa_family == AF_INET6 && !l->id->bind.afonly ? 1 : 0;
 }
 
-/* The listener of a request, with a reference; or NULL. */
-static struct cm_listener *cm_roce_find_listener(const struct ib_device *device, __be64 service_id,
-						 struct net *net, int ifindex,
+/* The listener of a request, with a reference; or NULL. Those of one key are owners of one port. */
+static struct cm_listener *cm_roce_find_listener(const struct cm_roce_key *key, int ifindex,
 						 const struct sockaddr *local)
 {
 	struct cm_listener *l, *found = NULL;
+	struct rhlist_head *list, *pos;
 	int match, best = 0;
 
+	rcu_read_lock();
 	spin_lock(&cm_roce_lock);
-	hash_for_each_possible(cm_roce_listeners, l, item, cm_roce_hash(device, service_id)) {
-		if (l->dev->device != device || !net_eq(cm_net(l->id), net) ||
-		    cm_roce_service_id(l->id, cm_src(l->id)) != service_id)
-			continue;
+	list = rhltable_lookup(&cm_roce_listeners, key, cm_roce_params);
+	rhl_for_each_entry_rcu(l, pos, list, item) {
 		match = cm_roce_match(l, local, ifindex);
 		if (match > best) {
 			best = match;
@@ -67,6 +86,7 @@ static struct cm_listener *cm_roce_find_listener(const struct ib_device *device,
 	if (found)
 		cm_listener_get(found);
 	spin_unlock(&cm_roce_lock);
+	rcu_read_unlock();
 	return found;
 }
 
@@ -245,15 +265,16 @@ static int cm_roce_make_request(struct cm_listener *l, struct ib_cm_id *ib,
  */
 static int cm_roce_listen_callback(struct ib_cm_id *ib, const struct ib_cm_event *event)
 {
+	struct cm_roce_key key = { .device = ib->device };
 	struct cm_roce_request request;
 	struct cm_peer_params *peer;
 	struct cm_listener *l;
-	struct net *net;
 	int ifindex, ret = -EINVAL;
 
 	if (!cm_roce_request_of(&request, event) ||
-	    !cm_roce_request_interface(request.sgid_attr, &net, &ifindex))
+	    !cm_roce_request_interface(request.sgid_attr, &key.net, &ifindex))
 		return -EINVAL;
+	key.service_id = request.service_id;
 	peer = kzalloc(sizeof(*peer), GFP_KERNEL);
 	if (!peer)
 		return -ENOMEM;
@@ -264,8 +285,7 @@ static int cm_roce_listen_callback(struct ib_cm_id *ib, const struct ib_cm_event
 		ret = -EHOSTUNREACH;
 		goto free;
 	}
-	l = cm_roce_find_listener(ib->device, request.service_id, net, ifindex,
-				  (struct sockaddr *)&peer->local);
+	l = cm_roce_find_listener(&key, ifindex, (struct sockaddr *)&peer->local);
 	if (!l)
 		goto free;
 	trace_cm_ib_upcall(l->id->number, event->event);
@@ -283,19 +303,21 @@ free:
 static void cm_roce_unhash(struct cm_listener *l)
 {
 	spin_lock(&cm_roce_lock);
-	hash_del(&l->item);
+	rhltable_remove(&cm_roce_listeners, &l->item, cm_roce_params);
 	spin_unlock(&cm_roce_lock);
 }
 
 int cm_roce_listen(struct cm_listener *l)
 {
-	struct ib_device *device = l->dev->device;
-	__be64 service_id = cm_roce_service_id(l->id, cm_src(l->id));
+	int ret;
 
+	l->key = cm_roce_key(l);
 	spin_lock(&cm_roce_lock);
-	hash_add(cm_roce_listeners, &l->item, cm_roce_hash(device, service_id));
+	ret = rhltable_insert(&cm_roce_listeners, &l->item, cm_roce_params);
 	spin_unlock(&cm_roce_lock);
-	l->ib = ib_cm_insert_listen(device, cm_roce_listen_callback, service_id);
+	if (ret)
+		return ret;
+	l->ib = ib_cm_insert_listen(l->dev->device, cm_roce_listen_callback, l->key.service_id);
 	if (!IS_ERR(l->ib))
 		return 0;
 	cm_roce_unhash(l);

@@ -126,6 +126,7 @@ static int conversation_init(struct kunit *test)
 	INIT_WORK(&removal, fake_remove_device);
 	id_kind = MODULE_IDS;
 	KUNIT_ASSERT_EQ(test, cm_ports_init(), 0);
+	KUNIT_ASSERT_EQ(test, cm_roce_init(), 0);
 	return cm_events_init();
 }
 
@@ -227,6 +228,7 @@ static void end(struct kunit *test)
 static void conversation_exit(struct kunit *test)
 {
 	cm_events_exit();
+	cm_roce_exit();
 	cm_ports_exit();
 }
 

@@ -225,6 +225,7 @@ static int open_files(struct kunit *test)
 	filp.f_op = &ucm_fops;
 	memcpy(&other_filp, &filp, sizeof(filp));	/* 7.2: it has constant members */
 	KUNIT_ASSERT_EQ(test, cm_ports_init(), 0);
+	KUNIT_ASSERT_EQ(test, cm_roce_init(), 0);
 	ret = cm_events_init();
 	if (!ret)
 		ret = ucm_open(NULL, &filp);
@@ -254,6 +255,7 @@ static void close_files(struct kunit *test)
 				    "memory of a process that its cgroup is not charged for");
 	KUNIT_EXPECT_EQ(test, fake_sleeping_charges, 0u);
 	cm_events_exit();
+	cm_roce_exit();
 	cm_ports_exit();
 }
 
