@@ -312,7 +312,8 @@ struct cm_peer_params {
  * @addr: its address
  * @context: of the consumer
  * @send_only: the id receives nothing
- * @igmp: the host has joined the IP group on the interface
+ * @ifindex: the interface on which the host has joined the IP group; 0: none. A lookup may give the
+ *	id another one
  * @qkey: Q_Key of its datagrams
  * @ah: attributes of an address handle for the group
  */
@@ -322,7 +323,7 @@ struct cm_group {
 	struct sockaddr_storage addr;
 	void *context;
 	bool send_only;
-	bool igmp;
+	int ifindex;
 	u32 qkey;
 	struct rdma_ah_attr ah;
 };

@@ -85,8 +85,8 @@ static int cm_roce_join_on(struct cm_id *id, struct cm_group *group, struct net_
 	ret = ib_init_ah_from_mcmember(cm->device, cm->port_num, &rec, ndev, type, &group->ah);
 	if (ret)
 		return ret;
-	group->igmp = version2 && !group->send_only;
-	if (group->igmp)
+	group->ifindex = version2 && !group->send_only ? ndev->ifindex : 0;
+	if (group->ifindex)
 		ret = cm_group_igmp(group, ndev, true);
 	if (ret)
 		rdma_destroy_ah_attr(&group->ah);
@@ -109,14 +109,13 @@ int cm_roce_join(struct cm_id *id, struct cm_group *group)
 
 void cm_roce_leave(struct cm_id *id, struct cm_group *group)
 {
-	struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
 	struct net_device *ndev;
 
 	rdma_destroy_ah_attr(&group->ah);
-	if (!group->igmp)
+	if (!group->ifindex)
 		return;
 	/* An interface that is gone has left its groups. */
-	ndev = dev_get_by_index(dev_addr->net, dev_addr->bound_dev_if);
+	ndev = dev_get_by_index(cm_net(id), group->ifindex);
 	if (!ndev)
 		return;
 	cm_group_igmp(group, ndev, false);

@@ -133,6 +133,23 @@ static void join_and_leave(struct kunit *test)
 	STEPS(S(GOT_NOTHING), S(DESTROY));
 }
 
+/* A lookup between join and leave has found a route over another one. */
+static void a_leave_is_on_the_interface_of_the_join(struct kunit *test)
+{
+	int *ifindex, before;
+
+	may_join(test);
+	ifindex = &id->route.addr.dev_addr.bound_dev_if;
+	before = *ifindex;
+	KUNIT_EXPECT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), NULL), 0);
+	expect_event(test, "join", 0, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	*ifindex = 4711;
+	leave(GROUP);
+	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 0);
+	*ifindex = before;
+	STEPS(S(DESTROY));
+}
+
 static void a_sender_does_not_join_on_the_interface(struct kunit *test)
 {
 	may_join(test);
@@ -250,6 +267,7 @@ static struct kunit_case roce_ud_cases[] = {
 	KUNIT_CASE(a_datagram_request_is_rejected),
 	KUNIT_CASE(datagrams_over_iwarp),
 	KUNIT_CASE(join_and_leave),
+	KUNIT_CASE(a_leave_is_on_the_interface_of_the_join),
 	KUNIT_CASE(a_sender_does_not_join_on_the_interface),
 	KUNIT_CASE(joins_that_fail),
 	KUNIT_CASE(the_groups_of_an_id_are_limited),
