@@ -17,6 +17,13 @@ static bool cm_dev_addr_changed(const struct cm_id *id, const struct net_device 
 	       memcmp(dev_addr->src_dev_addr, ndev->dev_addr, ndev->addr_len);
 }
 
+/* Any process can change addresses in a namespace of its own. */
+static bool cm_dev_may_be_on(const struct cm_dev *dev, const struct net_device *ndev)
+{
+	return cm_dev_is_in_net(dev, dev_net(ndev)) &&
+	       (!dev->transport->has_netdev || dev->transport->has_netdev(dev->device, ndev));
+}
+
 /* The peers of an id send to the link address that the interface had: the consumer decides. */
 static int cm_netdev_event(struct notifier_block *self, unsigned long event, void *ptr)
 {
@@ -38,8 +45,7 @@ static int cm_netdev_event(struct notifier_block *self, unsigned long event, voi
 	}
 	mutex_lock(&cm_devices_mutex);
 	while ((dev = cm_dev_behind(dev))) {
-		/* Any process can change addresses in a namespace of its own. */
-		if (!cm_dev_is_in_net(dev, dev_net(ndev)))
+		if (!cm_dev_may_be_on(dev, ndev))
 			continue;
 		spin_lock(&dev->lock);
 		list_for_each_entry(id, &dev->ids, dev_item)

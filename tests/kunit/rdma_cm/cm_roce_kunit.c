@@ -307,8 +307,9 @@ static void data_before_the_rtu(struct kunit *test)
 	requested(test);
 	STEPS(S(ACCEPT));
 	KUNIT_EXPECT_EQ(test, t3_rdma_notify(id, IB_EVENT_COMM_EST), 0);
-	KUNIT_EXPECT_EQ(test, t3_rdma_notify(id, IB_EVENT_SQ_DRAINED), -EINVAL);
-	KUNIT_EXPECT_EQ(test, fake_ib.notifies, 2u);
+	/* ib_cm would go to an alternate path, and lose the GID of this one. */
+	KUNIT_EXPECT_EQ(test, t3_rdma_notify(id, IB_EVENT_PATH_MIG), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fake_ib.notifies, 1u);
 	fake_ib_event(IB_CM_USER_ESTABLISHED, 0);
 	STEPS(S(GOT_ESTABLISHED), S(DESTROY));
 	KUNIT_EXPECT_EQ(test, fake_ib.dreqs, 1u);
@@ -501,6 +502,20 @@ static void the_link_address_changes(struct kunit *test)
 		end(test);
 	}
 	roce_begin(test);
+}
+
+/* Any process may change that of its own interfaces, as often as it likes. */
+static void the_link_address_of_an_interface_without_a_gid_changes(struct kunit *test)
+{
+	STEPS(S(READY));
+	to_cm_id(id)->base.id.route.addr.dev_addr.src_dev_addr[0] ^= 2;
+	fake_ib.gid_elsewhere = true;
+	change_link_address(NETDEV_CHANGEADDR);
+	STEPS(S(GOT_NOTHING));
+	fake_ib.gid_elsewhere = false;
+	change_link_address(NETDEV_CHANGEADDR);
+	expect_event(test, "change", 0, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+	STEPS(S(DESTROY));
 }
 
 static struct work_struct query;
@@ -761,6 +776,7 @@ static struct kunit_case roce_cases[] = {
 	KUNIT_CASE(a_listener_ends_during_a_request),
 	KUNIT_CASE(the_device_of_a_queued_request_is_removed),
 	KUNIT_CASE(the_link_address_changes),
+	KUNIT_CASE(the_link_address_of_an_interface_without_a_gid_changes),
 	KUNIT_CASE(removal_in_each_state),
 	KUNIT_CASE(a_connect_without_memory),
 	KUNIT_CASE(a_listen_without_memory),

@@ -44,6 +44,7 @@
 #define trace_cm_report(...)	do { } while (0)
 
 #define FAKE_QPN 7
+#define FAKE_GIDS 3
 
 enum fake_context { IN_PROCESS, IN_SOFTIRQ, IN_HARDIRQ, UNDER_LOCK };
 
@@ -675,10 +676,19 @@ static const struct ib_gid_attr *fake_find_gid(struct ib_device *device, const u
 	return &fake.gid_attr;
 }
 
+/* The table has one, in its last place. */
+static const struct ib_gid_attr *fake_get_gid(struct ib_device *device, u32 port, int index)
+{
+	if (index + 1 != FAKE_GIDS)
+		return ERR_PTR(-ENODATA);
+	fake_ib.gid_refs++;
+	return &fake.gid_attr;
+}
+
 static struct net_device *fake_gid_ndev(const struct ib_gid_attr *attr)
 {
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the net device may be freed");
-	return init_net.loopback_dev;
+	return fake_ib.gid_elsewhere ? ERR_PTR(-ENODEV) : init_net.loopback_dev;
 }
 
 static bool fake_access_netns(const struct ib_device *device, const struct net *net)
@@ -868,6 +878,7 @@ fake_add_devices(struct kunit *test, enum fake_context context)
 	memset(&fake_res, 0, sizeof(fake_res));
 	fake_ib_reset();
 	fake.context = context;
+	fake.port_data[1].immutable.gid_tbl_len = FAKE_GIDS;
 	fake.port_data[1].immutable.core_cap_flags =
 		fake_roce ? RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP :
 			    RDMA_CORE_CAP_PROT_IWARP | RDMA_CORE_CAP_IW_CM;
