@@ -113,10 +113,12 @@ int DmaTable::unmap(std::uint64_t address, std::uint64_t size) {
         (begin != ranges_.begin() && last_of(*std::prev(begin)) >= address))
         return ENOENT;
     auto next = begin;
+    Files unused;
     for (std::size_t left = unmapped_at_a_time; left != 0 && next != end; --left) {
-        release(next->second);
+        release(next->second, unused);
         next = ranges_.erase(next);
     }
+    remove(std::move(unused));
     return next == end ? 0 : EAGAIN;
 }
 
@@ -128,12 +130,10 @@ void DmaTable::clear() {
     lost_ = false;
 }
 
-void DmaTable::release(const Range& range) {
-    if (!range.data || --range.file->ranges != 0)
-        return;
-    Files unused;
-    unused.splice(unused.end(), files_, range.file);
-    remove(std::move(unused));
+/// @p unused: gets the file of the range, if no other range has it.
+void DmaTable::release(const Range& range, Files& unused) {
+    if (range.data && --range.file->ranges == 0)
+        unused.splice(unused.end(), files_, range.file);
 }
 
 void DmaTable::remove(Files files) {

@@ -84,7 +84,7 @@ private:
     using Ranges = std::map<std::uint64_t, Range>; ///< by first address; disjoint
 
     int use_file(int fd, std::uint64_t end, int protection, Files::iterator& found);
-    void release(const Range& range);
+    void release(const Range& range, Files& unused);
     void remove(Files files);
     /// Calls @p f(pointer, length) for each piece. False, without any call, if a byte is not accessible.
     template <typename F>

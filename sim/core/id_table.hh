@@ -28,8 +28,11 @@ public:
     Pointer take(std::size_t id) { return id < table_.size() ? std::exchange(table_[id], nullptr) : nullptr; }
     void clear() { table_.clear(); }
     [[nodiscard]] bool empty() const { return table_.empty(); }
-    /// The object of the highest place, or null.
-    [[nodiscard]] auto* last() const { return get(table_.size() - 1); }
+    /// The object of the highest number, or null. Drops the empty places above it.
+    [[nodiscard]] auto* last() {
+        drop_empty();
+        return get(table_.size() - 1);
+    }
     /// Removes the object of the highest number; false: it was the last one. A caller counts objects, so the
     /// empty places below go with it.
     bool drop_last() {

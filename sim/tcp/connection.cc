@@ -62,7 +62,7 @@ bool Connection::drop_unit() {
 }
 
 void Connection::release_memory() {
-    constexpr std::size_t few = 64;
+    constexpr std::size_t few = 16;
     if (queue_.size() > few)
         engine_.sink_.discard_table([held = std::make_shared<Fifo<Unit>>(std::exchange(queue_, {}))] {
             held->pop_front();

@@ -66,6 +66,8 @@ private:
     [[nodiscard]] Bytes open(Bytes raw, MpaError* error, bool check_crc);
     MpaError strip_markers(Bytes raw);
 
+    static constexpr std::size_t kept_bytes = 4096; // each QP has a Deframer
+
     MpaOptions options_;
     std::uint32_t position_; // stream position of the current FPDU, modulo the marker spacing
     bool stopped_ = false;
@@ -82,6 +84,8 @@ template <typename Sink> void Deframer::feed(Bytes in, const Sink& sink, const P
         MpaError error;
         const Bytes ulpdu = open(fpdu, &error, !no_crc);
         stopped_ = !sink(ulpdu, error);
+        if (stripped_.capacity() > kept_bytes)
+            stripped_ = Buffer();
     };
     while (!stopped_ && !in.empty()) {
         // For incomplete data required_size() returns more than in.size(). A complete FPDU is delivered
@@ -101,7 +105,7 @@ template <typename Sink> void Deframer::feed(Bytes in, const Sink& sink, const P
         }
     }
     if (stopped_)
-        pending_.clear();
+        pending_ = Buffer();
 }
 
 } // namespace t3sim

@@ -156,9 +156,9 @@ Responses::Posted Responses::find_buffers(unsigned list, std::size_t length) {
     const hw::Context& c = lists_[list];
     const std::uint32_t size = fl::size.get(c), entry_size = fl::entry_size(c);
     std::uint32_t index = fl::index(c), gen = fl::gen.get(c);
-    buffers_.clear();
     if (index >= size || entry_size == 0 || length > std::min<std::size_t>(max_buffers, size) * entry_size)
         return Posted::impossible;
+    buffers_.clear();
     const std::size_t need = (length + entry_size - 1) / entry_size;
     while (buffers_.size() < need) {
         // Read the generation first: the host has written the address before it.
@@ -242,10 +242,9 @@ Responses::Posted Responses::write_buffers(unsigned queue, Descriptor& descripto
 Responses::Posted Responses::try_post(unsigned queue, Message& message) {
     if (work_.left() == 0)
         return Posted::later;
-    const std::size_t before = responses_;
+    buffers_.clear();
     const Posted result = post_now(queue, message);
-    const std::size_t buffers = message.body.empty() ? 0 : responses_ - before;
-    work_.use(std::max({message.body.size(), buffers * buffer_work, response_work}));
+    work_.use(std::max({message.body.size(), buffers_.size() * buffer_work, response_work}));
     return result;
 }
 

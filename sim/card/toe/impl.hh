@@ -164,6 +164,8 @@ struct Toe::Impl final : tcp::Sink {
     /// Frees elements that are not used any more, as the host may make others as fast. False: this event
     /// frees no more, another one must.
     bool free_old(std::size_t elements);
+    void wait_for_another_event(Tid tid);
+    std::size_t record_space_or_wait(Tid tid);
     void close_con(Tid tid, Flow& flow, const Flow::PendingWr& wr);
     void rdma_wr(Tid tid, Flow& flow, const Flow::PendingWr& wr);
     void abort_req(Tid tid, Bytes wr);

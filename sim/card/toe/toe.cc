@@ -210,13 +210,13 @@ void Toe::resume(unsigned port) {
 void Toe::send_record(Tid tid, Packet&& fpdu) {
     static_assert(record_headroom >= tcp::Engine::record_headroom);
     // Twice the segments that it makes: those of connections that have ended are not counted any more.
-    discard_.free(2 + 2 * fpdu.size() / smallest_segment);
+    impl_->free_old(2 + 2 * fpdu.size() / smallest_segment);
     impl_->engine.send(tid, std::move(fpdu));
     impl_->rearm();
 }
 
 std::size_t Toe::send_space_or_wait(Tid tid) {
-    return impl_->send_space_or_wait(tid, rdma_send_buffer);
+    return impl_->record_space_or_wait(tid);
 }
 
 void Toe::send_fin(Tid tid) {
@@ -309,6 +309,23 @@ std::size_t Toe::Impl::send_space_or_wait(Tid tid, std::size_t buffer) {
         return 0; // an acknowledgement of the peer frees space
     memory_refused_at = taken;
     waiting_for_memory.wait(tid);
+    return 0;
+}
+
+/// It may have memory, but this event has done its work.
+void Toe::Impl::wait_for_another_event(Tid tid) {
+    waiting_for_memory.wait(tid);
+    memory_refused_at = no_limit;
+}
+
+/// For an FPDU, with which free_old() is called.
+std::size_t Toe::Impl::record_space_or_wait(Tid tid) {
+    if (discard.empty() || writes.left() != 0) [[likely]]
+        return send_space_or_wait(tid, rdma_send_buffer);
+    if (find(tid)) {
+        wait_for_another_event(tid);
+        rearm();
+    }
     return 0;
 }
 

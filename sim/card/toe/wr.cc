@@ -99,8 +99,7 @@ void Toe::Impl::run_pending(Tid tid) {
     // Executing a request may end the connection or call back, so the flow is looked up each time.
     for (Flow* flow = find(tid); flow && !flow->pending.empty() && !flow->running; flow = find(tid)) {
         if (writes.left() == 0) {
-            waiting_for_memory.wait(tid);
-            memory_refused_at = no_limit; // it may have memory, in another event
+            wait_for_another_event(tid);
             return;
         }
         Flow::PendingWr wr = std::move(flow->pending.front());

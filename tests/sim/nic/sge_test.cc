@@ -454,6 +454,25 @@ TEST_F(SgeTest, AMessageThatItsFreeListCannotHoldIsLostAtOnce) {
     EXPECT_EQ(counters.value("sge.messages_lost"), 1U) << "this one waits for buffers";
 }
 
+/// Its 64th entry is not in the guest's memory: 63 were read in vain for each of 512 messages.
+TEST_F(SgeTest, OneReturnOfCreditsReadsALimitedNumberOfFreeListEntries) {
+    ready();
+    FreeList cut{host, 4096, 1};
+    for (unsigned n = 0; n < 63; ++n)
+        cut.add();
+    host.unmap(cut.base + 63 * hw::free_list_entry, hw::free_list_entry);
+    context(hw::context_cmd::free_list | 0, cut.context());
+    context(hw::context_cmd::response_queue | 0, rq.context(1, small_buffer), {~0U, ~0U, 0x17ffffff, ~0U});
+    for (unsigned n = 0; n < 1000; ++n)
+        sge.post_cpl(0, Buffer(64, 0x23));
+    const auto before = host.reads;
+    credits(1);
+    EXPECT_GT(host.reads, before);
+    EXPECT_LE(host.reads - before, 300U);
+    events.advance(events.now());
+    EXPECT_EQ(counters.value("sge.messages_lost"), 1000U);
+}
+
 // --- Credits
 // -------------------------------------------------------------------------------------------------
 

@@ -796,6 +796,30 @@ TEST_F(ToeEvent, OneRequestFreesALimitedNumberOfOldConnections) {
     EXPECT_LE(count, 10U);
 }
 
+/// The same for FPDUs, which an event sends for several QPs.
+TEST_F(ToeEvent, FpdusOfOneEventFreeALimitedNumberOfOldConnections) {
+    connect_all(3000);
+    a.toe.reset();
+    a.control("01c00000 81000004 14000000 000f0000 00000000 00000000 00000007 43112200");
+    a.control("01c00000 81000003 12000001 007ff801 00000007 43334400");
+    card_port = 50000;
+    connect();
+    const auto send = [&] {
+        unsigned sent = 0;
+        for (; sent < 100 && a.toe.send_space_or_wait(0) != 0; ++sent)
+            a.toe.send_record(0, Packet(1000, Toe::record_headroom));
+        return sent;
+    };
+    const unsigned first = send();
+    EXPECT_GT(first, 10U);
+    EXPECT_LT(first, 50U);
+    bool over = false;
+    events.run_due(events.now(), [&] { return !std::exchange(over, true); });
+    EXPECT_GT(send(), 10U) << "the next event has its own budget";
+    events.advance(events.now());
+    EXPECT_EQ(send(), 100U) << "nothing is left";
+}
+
 TEST_F(ToeEvent, DataIsRefusedWhileTheHostDoesNotPoll) {
     connect();
     a.sge.is_full = true;
