@@ -65,9 +65,10 @@ static int cm_may_join(struct cm_id *id)
 
 static int cm_join(struct cm_id *id, struct cm_group *group)
 {
-	int ret = cm_may_join(id);
+	int ret;
 
 	lockdep_assert_held(&id->handler_mutex);
+	ret = cm_may_join(id);
 	if (!ret)
 		ret = cm_transport(id)->join(id, group);
 	if (ret)
