@@ -55,7 +55,6 @@ struct cm_port_key {
  */
 struct cm_port {
 	struct rhash_head node;
-	struct rcu_head rcu;
 	struct cm_port_key key;		/* constant */
 	unsigned int users;		/* owners and calls, under cm_ports_lock */
 	struct mutex mutex;
@@ -129,14 +128,18 @@ static struct cm_port *cm_port_get(struct cm_id *id, u16 number)
 	return port;
 }
 
+/* Look-ups hold the lock, too, and a table that grows that of the bucket. So no reader is left. */
 static void cm_port_put(struct cm_port *port)
 {
+	bool last;
+
 	spin_lock(&cm_ports_lock);
-	if (!--port->users) {
+	last = !--port->users;
+	if (last)
 		rhashtable_remove_fast(&cm_ports, &port->node, cm_ports_params);
-		kfree_rcu(port, rcu);	/* the table may be growing */
-	}
 	spin_unlock(&cm_ports_lock);
+	if (last)
+		kfree(port);
 }
 
 /* A copy: the result of a lookup may change the address of an owner at any time. */
