@@ -53,10 +53,11 @@ class Fake:
         return klog.trouble(self.log, allowed)
 
 
-def after_test(system, lab, *marks, failed=False, **options):
-    """What a fixture that lends the lab does around a test with these marks allow_log."""
+def after_test(system, lab, *marks, failed=False, last=False, **options):
+    """What a fixture that lends the lab does around a test with these marks allow_log. last: with last_of_lab."""
     node = types.SimpleNamespace(
         iter_markers=lambda name: [types.SimpleNamespace(args=args) for args in marks if name == "allow_log"],
+        get_closest_marker=lambda name: last if name == "last_of_lab" else None,
         failed=failed,
     )
     lending = system.lend(lab, types.SimpleNamespace(node=node), **options)
@@ -64,6 +65,13 @@ def after_test(system, lab, *marks, failed=False, **options):
     assert node.labs == [lab]
     for _ in lending:
         pytest.fail("a second lab")
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_a_lab_is_kept_unless_the_test_is_its_last(system, last):
+    lab = Fake()
+    after_test(system, lab, last=last)
+    assert lab.kept is not last
 
 
 @pytest.mark.parametrize("options", [{}, {"empty": True}])

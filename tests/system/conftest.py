@@ -47,6 +47,7 @@ def pytest_configure(config):
     config.pluginmanager.register(wires, "wires")
     config.addinivalue_line("markers", "long: takes minutes; runs with --long only")
     config.addinivalue_line("markers", "debug: needs the debug kernel (--kernel debug)")
+    config.addinivalue_line("markers", "last_of_lab: no other test uses this lab afterwards")
     config.addinivalue_line("markers", "allow_log(pattern, why): a line in a kernel log that this test provokes")
 
 
@@ -181,7 +182,7 @@ def lend(keeper, request, *, empty=False):
     except BaseException:
         keeper.drop()
         raise
-    if failed and not _idle(lab):
+    if request.node.get_closest_marker("last_of_lab") or (failed and not _idle(lab)):
         keeper.drop()
 
 

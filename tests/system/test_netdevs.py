@@ -221,6 +221,9 @@ QUIET = "sysctl -q net.ipv6.conf.eth0.disable_ipv6=1; ip neigh replace {peer} ll
 NORMAL = "sysctl -q net.ipv6.conf.eth0.disable_ipv6=0; ip neigh flush all nud permanent dev eth0"
 
 
+# The guests' programs are on 9p. Linux stops its virtio device for a suspend and does not start it again: programs that
+# the guest has not in its cache would wait without end.
+@pytest.mark.last_of_lab
 def test_rdma_comes_back_after_the_phase_of_devices_of_a_suspend(lab):
     """The card keeps its power, and so do its interfaces."""
     server, client = lab.guests
