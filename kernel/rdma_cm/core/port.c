@@ -254,8 +254,9 @@ static int cm_port_bind_socket(struct cm_id *id, struct socket *sock, u16 port)
 }
 
 /*
- * Makes @id an owner of a port. @sock: the socket for @id, which owns it on success; or NULL.
- * Return: 0, -ENOBUFS if the port has too many owners, or an error of the socket.
+ * Makes @id an owner of a port, with the caller's reference. @sock: the socket for @id, which owns
+ * it on success; or NULL. Return: 0, -ENOBUFS if the port has too many owners, or an error of the
+ * socket.
  */
 static int cm_port_insert(struct cm_port *port, struct cm_id *id, struct socket *sock)
 	__must_hold(&port->mutex)
@@ -274,9 +275,6 @@ static int cm_port_insert(struct cm_port *port, struct cm_id *id, struct socket 
 	hlist_add_head(&id->bind.item, &port->owners);
 	port->count++;
 	id->bind.owned = port;
-	spin_lock(&cm_ports_lock);
-	port->users++;
-	spin_unlock(&cm_ports_lock);
 	return 0;
 }
 
@@ -309,7 +307,8 @@ static int cm_port_try(struct cm_id *id, struct socket *sock, u16 number)
 	if (cm_port_is_unique(port, id))
 		ret = cm_port_insert(port, id, sock);
 	mutex_unlock(&port->mutex);
-	cm_port_put(port);
+	if (ret)
+		cm_port_put(port);
 	return ret;
 }
 
@@ -368,7 +367,8 @@ static int cm_port_assign_requested(struct cm_id *id, struct socket *sock, u16 n
 	if (!ret)
 		ret = cm_port_insert(port, id, sock);
 	mutex_unlock(&port->mutex);
-	cm_port_put(port);
+	if (ret)
+		cm_port_put(port);
 	return ret;
 }
 

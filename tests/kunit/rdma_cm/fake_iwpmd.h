@@ -297,7 +297,6 @@ static int nl_send(struct sk_buff *skb, u32 portid)
 	return ret;
 }
 
-/* The time of a wait is over at once. */
 /* The sender learns of a full receive buffer if its owner wants it (NETLINK_BROADCAST_ERROR). */
 static int nl_multicast(struct sk_buff *skb)
 {
@@ -306,6 +305,7 @@ static int nl_multicast(struct sk_buff *skb)
 	return !ret && nl.group_is_full ? -ENOBUFS : ret;
 }
 
+/* The time of a wait is over at once. */
 static long nl_wait(struct completion *done)
 {
 	void (*function)(void) = nl.while_waiting;
