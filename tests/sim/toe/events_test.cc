@@ -14,7 +14,18 @@ namespace {
 
 using namespace tcp;
 
-class ToeEvent : public testing::Test, public CardAndScript {};
+class ToeEvent : public testing::Test, public CardAndScript {
+protected:
+    /// One connection, of a card that was reset with @p n others.
+    void connect_after_a_reset(Tid n) {
+        connect_all(n);
+        a.toe.reset();
+        a.control("01c00000 81000004 14000000 000f0000 00000000 00000000 00000007 43112200");
+        a.control("01c00000 81000003 12000001 007ff801 00000007 43334400");
+        card_port = 50000;
+        connect();
+    }
+};
 
 TEST_F(ToeEvent, SynForAServerIsReportedOnce) {
     listen_and_syn();
@@ -779,12 +790,7 @@ TEST_F(ToeEvent, TheQueueOfAnEndedConnectionIsFreedInManyEvents) {
 
 /// After a reset one TX_DATA freed up to 11,000 connections, so that queues cannot grow faster than they end.
 TEST_F(ToeEvent, OneRequestFreesALimitedNumberOfOldConnections) {
-    connect_all(3000);
-    a.toe.reset();
-    a.control("01c00000 81000004 14000000 000f0000 00000000 00000000 00000007 43112200");
-    a.control("01c00000 81000003 12000001 007ff801 00000007 43334400");
-    card_port = 50000;
-    connect();
+    connect_after_a_reset(3000);
     a.offload(greedy_data(0, 64 << 10));
     EXPECT_GE(a.toe.memory().work_requests, 64U << 10) << "waits for another event";
     EXPECT_EQ(a.toe.memory().sending, 0U);
@@ -798,12 +804,7 @@ TEST_F(ToeEvent, OneRequestFreesALimitedNumberOfOldConnections) {
 
 /// The same for FPDUs, which an event sends for several QPs.
 TEST_F(ToeEvent, FpdusOfOneEventFreeALimitedNumberOfOldConnections) {
-    connect_all(3000);
-    a.toe.reset();
-    a.control("01c00000 81000004 14000000 000f0000 00000000 00000000 00000007 43112200");
-    a.control("01c00000 81000003 12000001 007ff801 00000007 43334400");
-    card_port = 50000;
-    connect();
+    connect_after_a_reset(3000);
     const auto send = [&] {
         unsigned sent = 0;
         for (; sent < 100 && a.toe.send_space_or_wait(0) != 0; ++sent)
