@@ -44,4 +44,5 @@ def test_only_the_settings_of_siw_change():
     header = "extern const bool mpa_crc_required;\nextern const bool zcopy_tx;\nextern u_char mpa_version;\n"
     assert siw.with_parameters(header, main=False) == header.replace("const bool mpa_crc", "bool mpa_crc")
     main = siw.with_parameters("const bool peer_to_peer;\n", main=True)
-    assert main.startswith("bool peer_to_peer;\nmodule_param(") and main.count("module_param(") == len(siw.PARAMETERS)
+    assert main.startswith("bool peer_to_peer = true;\nmodule_param(")
+    assert main.count("module_param(") == len(siw.PARAMETERS)

@@ -95,9 +95,7 @@ def serve(guest, at, prefix=INSIDE, options="-C 10 -V"):
 
 def rping(guest, at, server_at=None):
     """A server in the namespace, and a client outside."""
-    run_both(
-        lambda: serve(guest, server_at or at), lambda: guest.start(f"exec rping -c -a {at} -C 10 -V"), 20, may_hang=True
-    )
+    run_both(lambda: serve(guest, server_at or at), lambda: guest.start(f"exec rping -c -a {at} -C 10 -V"), 20)
     left = objects(guest)
     assert left and not any(left.values()), left
 

@@ -73,14 +73,13 @@ class Device(NamedTuple):
     kind: str
     name: str
     network: int  # of its addresses, see Lab
-    may_hang: bool = False  # see stock.run_both()
     of_ib_core: tuple[str, ...] = ()  # objects that always exist: RoCE has management datagrams
 
 
 WIRES = (*straight(2, 2), Wire("siw", ("n0", "n1")), Wire("rxe", ("n0", "n1")))
 DEVICES = [
     Device("cxgb3", "cxgb3_0", 0),
-    Device("siw", "siw0", 2, may_hang=True),
+    Device("siw", "siw0", 2),
     Device("rxe", "rxe0", 3, of_ib_core=("pd", "cq", "qp")),
 ]
 SIW, RXE = 0, 1  # which of a guest's NICs
@@ -190,8 +189,7 @@ def rping(t: Tried, server: Guest, client: Guest) -> None:
     run_both(
         lambda: rping_server(server, options, card_port=t.device.network),
         lambda: rping_client(client, server, options, card_port=t.device.network),
-        20 if t.device.may_hang else 60,
-        may_hang=t.device.may_hang,
+        60,
     )
 
 
@@ -204,7 +202,7 @@ def try_rping_back(t: Tried) -> None:
 
 
 def try_ucmatose(t: Tried) -> None:
-    ucmatose(*t.guests, "-c 4 -C 10", 40, card_port=t.device.network, may_hang=t.device.may_hang)
+    ucmatose(*t.guests, "-c 4 -C 10", 40, card_port=t.device.network)
 
 
 def try_perftest(t: Tried) -> None:
@@ -216,7 +214,6 @@ def try_perftest(t: Tried) -> None:
             f"-d {t.device.name} -s 4096 -n 50",
             network=t.device.network,
             timeout=40,
-            may_hang=t.device.may_hang,
             device=t.device.name,
         )
         assert figures[:2] == ["4096", "50"], (tool, figures)
@@ -243,21 +240,17 @@ def try_perftest_events(t: Tried) -> None:
             f"-d {t.device.name} -s 1024 -n 200 {options}",
             network=t.device.network,
             timeout=60,
-            may_hang=t.device.may_hang,
             device=t.device.name,
         )
         assert figures[:2] == ["1024", "200"], (tool, options, figures)
 
 
 def try_rdma_client(t: Tried) -> None:
-    rdma_client(*t.guests, 20, card_port=t.device.network, may_hang=t.device.may_hang, device=t.device.name)
+    rdma_client(*t.guests, 20, card_port=t.device.network, device=t.device.name)
 
 
 def try_rcopy(t: Tried) -> None:
-    # An error of siw that occurs occasionally under either manager, perhaps because the server of an rsocket sends
-    # first.
-    occasional = "rconnect failed\n: Invalid argument" if t.device.kind == "siw" else ""
-    rcopy(*t.guests, card_port=t.device.network, try_again=occasional, device=t.device.name)
+    rcopy(*t.guests, card_port=t.device.network, device=t.device.name)
 
 
 def try_sum(t: Tried) -> None:
@@ -267,7 +260,6 @@ def try_sum(t: Tried) -> None:
         lambda: listening(server, f"{BIN}/sum-server --events", SUM_PORT, t.device.name),
         lambda: client.start(f"exec {BIN}/sum-client --events {address(server, t.device.network)} 123 456"),
         20,
-        may_hang=t.device.may_hang,
     )
     assert done.stdout == served.stdout == "123 + 456 = 579\n", (done, served)
 

@@ -147,7 +147,6 @@ def rping(server, client, options="-C 10 -V", **where):
         lambda: rping_server(server, options, **where),
         lambda: rping_client(client, server, options, **where),
         60,
-        may_hang=True,
     )
 
 
@@ -347,9 +346,7 @@ def test_siw_over_ipv6(ends, tmp_path):
         )
         return server
 
-    syns = ends.syns(
-        tmp_path, lambda: run_both(serving, lambda: ends.client.start(f"exec rping -c {at}"), 60, may_hang=True)
-    )
+    syns = ends.syns(tmp_path, lambda: run_both(serving, lambda: ends.client.start(f"exec rping -c {at}"), 60))
     assert {target for _source, target in syns} == {RPING_PORT}
     for guest in (ends.client, ends.siw):
         wait_mapped(guest, "^daemon: .*registered")

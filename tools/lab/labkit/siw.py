@@ -3,9 +3,10 @@
 package linux-source-X.Y of the guests' release).
 
 Its protocol is not changed, since tests use it as an independent implementation. Its constants for CRC and the MPA
-revision become module parameters. It has our patches (docs/upstream) for a message that it would lose, after which
-iw_cm has BUG(), and for lists with empty SGEs, on which it stops the machine. A parameter makes a pause in which that
-message comes.
+revision become module parameters. As an initiator it agrees on a ready-to-receive message: without one it ends a
+connection with EINVAL when the responder's first message arrives together with the MPA reply. It has our patches
+(docs/upstream) for a first message that it would lose, after which iw_cm has BUG(), and for lists with empty SGEs, on
+which it stops the machine. A parameter makes a pause in which that message comes.
 """
 
 import os
@@ -19,6 +20,7 @@ from . import arch, build, cache, image, kernel, mirror, paths, progress, upstre
 from .errors import LabError
 
 PARAMETERS = {"mpa_crc_required": "bool", "mpa_crc_strict": "bool", "peer_to_peer": "bool", "mpa_version": "byte"}
+ON = {"peer_to_peer"}
 PATCHES = [upstream.PATCHES / name for name in ("siw-rtr.patch", "siw-empty-sge.patch")]
 PAUSE = """
 static unsigned int reply_pause; /* milliseconds between the MPA reply and what siw_accept() does then */
@@ -58,7 +60,7 @@ def source(made: image.Image) -> Path:
 def with_parameters(text: str, *, main: bool) -> str:
     """A source file of siw with variables for its settings, and module parameters in its main file."""
     for name, kind in PARAMETERS.items():
-        text = re.sub(rf"\bconst (bool {name};)", r"\1", text)
+        text = re.sub(rf"\bconst (bool {name});", rf"\1{' = true' if main and name in ON else ''};", text)
         if main:
             text += f"module_param({name}, {kind}, 0644);\n"
     return text
