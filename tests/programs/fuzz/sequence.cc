@@ -22,10 +22,12 @@ static unsigned below(Random& random, size_t limit) {
 
 // ---- seeds
 
-// A command of a seed: its name, and the values of fields other than the usual ones.
+// A command of a seed: its name, the values of fields other than the usual ones, and which of the two files
+// gets it.
 struct Step {
     const char* name;
     std::initializer_list<std::pair<unsigned, uint64_t>> values = {};
+    uint8_t file = 0;
 };
 
 static Sequence sequence(std::initializer_list<Step> steps) {
@@ -34,6 +36,7 @@ static Sequence sequence(std::initializer_list<Step> steps) {
         Call call = usual_call(command_named(step.name));
         for (const auto& [field, value] : step.values)
             call.value[field] = value;
+        call.file = step.file;
         made.add(call);
     }
     return made;
@@ -74,15 +77,18 @@ static Sequence listening() {
                      {"cm_destroy_id", {{0, 1}}}});
 }
 
+// The other file takes the id over.
 static Sequence migrated_listener() {
+    constexpr unsigned from = 1;
     return sequence({{"cm_create_id"},
                      {"cm_set_option"},
                      {"cm_bind_ip"},
                      {"cm_listen"},
                      {"cm_query"},
                      {"cm_query_route"},
-                     {"cm_migrate"},
-                     {"cm_destroy_id"}});
+                     {"cm_migrate", {{from, 1}}, 1},
+                     {"cm_destroy_id", {}, 1},
+                     {"fork"}});
 }
 
 // ---- over RoCE: the QP is a number
@@ -219,9 +225,13 @@ std::vector<Sequence> seeds() {
                   {"rereg_mr"},
                   {"dealloc_pd"},
                   {"dereg_mr"},
-                  {"dealloc_pd_i"},
                   {"alloc_mw"},
-                  {"dealloc_mw_i"}}),
+                  {"dealloc_mw_i"},
+                  {"alloc_mw"},
+                  {"dealloc_mw"},
+                  {"reg_mr"},
+                  {"dereg_mr_i"},
+                  {"dealloc_pd_i"}}),
         sequence({{"get_context_i"},
                   {"async_event_i"},
                   {"create_channel"},
@@ -232,7 +242,8 @@ std::vector<Sequence> seeds() {
                   {"poll_cq"},
                   {"resize_cq"},
                   {"destroy_cq"},
-                  {"read_events"}}),
+                  {"read_events"},
+                  {"close_events"}}),
         sequence({{"get_context_i"},
                   {"async_event_i"},
                   {"alloc_pd"},
