@@ -42,6 +42,8 @@ MODULE_PARM_DESC(reserve_tcp_ports, "hold a TCP socket on the port of each bound
 
 /* Each bind to a port goes through its owners, with the mutex that they wait for. */
 #define CM_PORT_MAX_OWNERS	1024
+/* How many ports a worker tries, for which others wait. */
+#define CM_PORT_TRIES		256
 
 struct cm_port_key {
 	struct net *net;
@@ -312,14 +314,14 @@ static int cm_port_try(struct cm_id *id, struct socket *sock, u16 number)
 	return ret;
 }
 
-static int cm_port_assign_any(struct cm_id *id, struct socket *sock)
+static int cm_port_assign_any(struct cm_id *id, struct socket *sock, int most)
 {
 	int low, high, tries, ret;
 	u32 port;
 
 	inet_get_local_port_range(cm_net(id), &low, &high);
-	tries = high - low + 1;
-	port = low + get_random_u32() % tries;
+	port = low + get_random_u32() % (high - low + 1);
+	tries = min(most, high - low + 1);
 	for (; tries; tries--, port = port < high ? port + 1 : low) {
 		if (port == READ_ONCE(cm_last_port) ||
 		    inet_is_local_reserved_port(cm_net(id), port))
@@ -387,7 +389,8 @@ int cm_port_assign(struct cm_id *id)
 
 	if (IS_ERR(sock))
 		return PTR_ERR(sock);
-	ret = port ? cm_port_assign_requested(id, sock, port) : cm_port_assign_any(id, sock);
+	ret = port ? cm_port_assign_requested(id, sock, port) :
+		     cm_port_assign_any(id, sock, INT_MAX);
 	if (ret && sock)
 		sock_release(sock);
 	return ret;
@@ -433,7 +436,7 @@ static int cm_port_reserve_own(struct cm_id *id, struct socket *sock)
 /**
  * cm_port_reserve - reserve the port of an id that a lookup has bound, if that is not done yet
  * @id: the id, which has its device, or listens without
- * @any: if the host's TCP has the port meanwhile, take another one
+ * @any: in a worker: if the host's TCP has the port meanwhile, take another one
  *
  * If no other one is free, the id has no port, and the next call tries again.
  *
@@ -455,7 +458,7 @@ int cm_port_reserve(struct cm_id *id, bool any)
 		ret = cm_port_try(id, sock, id->bind.port);
 	if (ret == -EADDRINUSE && any) {
 		cm_port_release(id);
-		ret = cm_port_assign_any(id, sock);
+		ret = cm_port_assign_any(id, sock, CM_PORT_TRIES);
 	}
 	if (!ret)
 		id->bind.reserve_late = false;

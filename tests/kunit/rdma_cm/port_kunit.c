@@ -47,6 +47,15 @@ static bool caller_ns_capable(struct user_namespace *ns, int cap)
 	return ns == &init_user_ns ? caller.root : caller.root_of_own;
 }
 
+static unsigned int ports_tried;
+
+static bool is_local_reserved_port(struct net *net, unsigned short port)
+{
+	ports_tried++;
+	return inet_is_local_reserved_port(net, port);
+}
+
+#define inet_is_local_reserved_port	is_local_reserved_port
 #define capable				caller_capable
 #define ns_capable			caller_ns_capable
 
@@ -330,7 +339,11 @@ static void a_lost_port(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, error, 0);
 	KUNIT_ASSERT_EQ(test, kernel_listen(sock, 1), 0);
 	bitmap_fill(reserved, 65536);
+	ports_tried = 0;
 	KUNIT_EXPECT_EQ(test, cm_port_reserve(id, true), -EADDRNOTAVAIL);
+	/* Others wait for the worker. */
+	KUNIT_EXPECT_LE(test, ports_tried, 256u);
+	KUNIT_EXPECT_GT(test, ports_tried, 0u);
 	KUNIT_EXPECT_TRUE(test, ports_are_free());
 	KUNIT_EXPECT_EQ(test, cm_port_reserve(id, true), -EADDRNOTAVAIL);
 	bitmap_zero(reserved, 65536);
