@@ -13,7 +13,13 @@
 
 #include <linux/compiler.h>
 
-#ifndef __guarded_by
+/* For mutexes, which sparse of other kernels does not follow. */
+#ifdef __guarded_by
+#define t3_cond_acquires(lock)	__cond_acquires(true, lock)
+#define t3_releases(lock)	__releases(lock)
+#else
+#define t3_cond_acquires(lock)
+#define t3_releases(lock)
 #define __guarded_by(...)
 /* An access that needs no lock, for the reason in the comment beside it. */
 #define context_unsafe(...)	({ __VA_ARGS__; })

@@ -69,7 +69,8 @@
  *
  * Upcalls of an iWARP provider take id->lock, and handler_mutex if it is free. They come inside our
  * calls, from softirq, and in any order, so they wait for nothing. Callbacks of ib_cm come from its
- * workers, and may sleep: they modify a QP, under qp_mutex. They, too, only try handler_mutex.
+ * workers, and may sleep: they modify a QP, under qp_mutex. They, too, only try handler_mutex, as
+ * our workers do: the task that holds it queues the worker when it unlocks (cm_handler_release()).
  *
  * Who handles an event
  *
@@ -371,6 +372,7 @@ struct cm_binding {
  * @state: changed by cm_fsm_apply() only
  * @history: its last events; @refused counts events that found their slot full, too
  * @queue: pending events
+ * @left: the worker comes again when @handler_mutex is unlocked, with the reference that this has
  * @slots: memory of pending events
  * @conn_qp: iWARP: the QP that the connection holds a reference on; qp.c
  * @qp_by_provider: @conn_qp is not set yet: cm_qp_get_late() sets it inside the provider's call
@@ -432,6 +434,7 @@ struct cm_id {
 	enum cm_state state __guarded_by(&lock);
 	struct t3_fsm_history history __guarded_by(&lock);
 	struct list_head queue __guarded_by(&lock);
+	bool left __guarded_by(&lock);
 	struct cm_pending slots[CM_NUM_SLOTS];	/* the lock of the id whose queue it is in */
 	struct ib_qp *conn_qp __guarded_by(&lock);
 	bool qp_by_provider __guarded_by(&lock);
@@ -559,6 +562,8 @@ bool cm_is_conn_event(enum cm_event event);
 void cm_queue_work(struct cm_id *id);
 void cm_group_event_post(struct cm_id *id, struct cm_group *group);
 void cm_group_event_cancel(struct cm_id *id, struct cm_group *group);
+bool cm_handler_try(struct cm_id *id) t3_cond_acquires(&id->handler_mutex);
+void cm_handler_release(struct cm_id *id) t3_releases(&id->handler_mutex);
 void cm_handler_lock(struct cm_id *id);
 void cm_handler_unlock(struct cm_id *id);
 int cm_events_init(void);

@@ -67,7 +67,7 @@ void t3_rdma_destroy_id(struct rdma_cm_id *id)
 	cm_id_get(cm);
 	mutex_lock(&cm->handler_mutex);
 	cm_id_destroy(cm);
-	mutex_unlock(&cm->handler_mutex);
+	cm_handler_release(cm);
 	cm_id_put(cm);
 }
 EXPORT_SYMBOL(t3_rdma_destroy_id);
@@ -92,6 +92,6 @@ void t3_rdma_unlock_handler(struct rdma_cm_id *id)
 	__context_unsafe(/* the consumer called t3_rdma_lock_handler() */)
 {
 	up_write(&to_cm_id(id)->requests);
-	mutex_unlock(&to_cm_id(id)->handler_mutex);
+	cm_handler_release(to_cm_id(id));
 }
 EXPORT_SYMBOL(t3_rdma_unlock_handler);

@@ -294,7 +294,7 @@ static void cm_request_deliver(struct cm_id *listener, struct cm_id *id)
 	if (!ret)
 		ret = cm_request_report(id, true);
 	cm_request_end(id, ret);
-	mutex_unlock(&id->handler_mutex);
+	cm_handler_release(id);
 	cm_id_put(id);
 }
 
@@ -448,9 +448,10 @@ static void cm_id_work(struct work_struct *work)
 {
 	struct cm_id *id = container_of(work, struct cm_id, work);
 
-	mutex_lock(&id->handler_mutex);
+	if (!cm_handler_try(id))
+		return;
 	cm_run_events(id, true);
-	mutex_unlock(&id->handler_mutex);
+	cm_handler_release(id);
 	cm_id_put(id);
 }
 
@@ -459,7 +460,7 @@ static void cm_id_work(struct work_struct *work)
  * worker. The worker still does it in three cases:
  *
  *  - Another task holds handler_mutex. It may be destroying the id and wait for the caller, so the
- *    caller must not wait for it.
+ *    caller must not wait for it. That task queues the worker.
  *  - The caller holds a spinlock, as siw does with its socket's callback lock. Softirqs take that
  *    lock while a task holds one of ours.
  *  - The kernel has no preemption counter (preemptible() is 0), or interrupts are off.
@@ -468,12 +469,14 @@ static void cm_dispatch_inline(struct cm_id *id, enum cm_dispatch dispatch)
 {
 	bool done;
 
-	if (!preemptible() || !mutex_trylock(&id->handler_mutex)) {
+	if (!preemptible()) {
 		cm_queue_work(id);
 		return;
 	}
+	if (!cm_handler_try(id))
+		return;
 	done = cm_run_events(id, dispatch == CM_DISPATCH_MAY_SLEEP);
-	mutex_unlock(&id->handler_mutex);
+	cm_handler_release(id);
 	if (done)
 		cm_id_put(id);
 	else

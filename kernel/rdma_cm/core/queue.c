@@ -127,19 +127,64 @@ struct cm_pending *cm_event_dequeue(struct cm_id *id, struct cm_pending *pending
 	return first;
 }
 
-/* For calls of the consumer: no event of the id is handled until cm_handler_unlock(). */
+/*
+ * Takes handler_mutex. If another task holds it, leaves the events of the id to that task, with the
+ * caller's reference. No worker waits for that task, which may be one of a process: the events of
+ * other users wait for the workers, and the task may wait, as for rtnl.
+ */
+bool cm_handler_try(struct cm_id *id)
+{
+	bool locked, left = false;
+	unsigned long flags;
+
+	spin_lock_irqsave(&id->lock, flags);
+	locked = mutex_trylock(&id->handler_mutex);
+	if (!locked) {
+		left = id->left;
+		id->left = true;
+	}
+	spin_unlock_irqrestore(&id->lock, flags);
+	if (left)
+		cm_id_put(id);
+	return locked;
+}
+
+/* Unlocks handler_mutex; the worker handles what was left meanwhile, and may destroy the id. */
+void cm_handler_release(struct cm_id *id)
+{
+	unsigned long flags;
+	bool left;
+
+	cm_id_get(id);
+	mutex_unlock(&id->handler_mutex);
+	spin_lock_irqsave(&id->lock, flags);
+	left = id->left;
+	id->left = false;
+	spin_unlock_irqrestore(&id->lock, flags);
+	if (left)
+		cm_queue_work(id);
+	cm_id_put(id);
+}
+
+/*
+ * For calls of the consumer: no event of the id is handled until cm_handler_unlock(). A process
+ * that repeats its call does not keep the worker from its turn.
+ */
 void cm_handler_lock(struct cm_id *id)
 	__context_unsafe(/* the consumer's handler is called with the mutex held */)
 {
-	if (!cm_in_handler(id))
-		mutex_lock(&id->handler_mutex);
+	if (cm_in_handler(id))
+		return;
+	if (id->user)
+		flush_work(&id->work);
+	mutex_lock(&id->handler_mutex);
 }
 
 void cm_handler_unlock(struct cm_id *id)
 	__context_unsafe(/* as cm_handler_lock() */)
 {
 	if (!cm_in_handler(id))
-		mutex_unlock(&id->handler_mutex);
+		cm_handler_release(id);
 }
 
 int cm_events_init(void)

@@ -283,6 +283,8 @@ int ucm_get_event(struct ucm_call *call)
 	/* Count it before user space has it, so that DESTROY_ID waits for its acknowledgment. */
 	ucm_event_count(file, event, 1);
 	mutex_unlock(&file->mutex);
+	if (event->request && ucm_context_file(event->request) != file)
+		ucm_move_request(event->request, file);
 	ret = ucm_copy_resp(call, cmd->response, &event->resp, sizeof(event->resp));
 	if (ret) {
 		ucm_event_requeue(event);
@@ -429,21 +431,21 @@ static void ucm_queue_events(struct ucm_file *file, struct list_head *events)
 }
 
 /*
- * Moves a connect request, along with its listener, whose mutex the caller holds. A process may
- * have guessed its number before GET_EVENT has returned it, and so:
+ * Moves a connect request, along with its listener. A process may have guessed its number before
+ * GET_EVENT has returned it, and so:
  *
  *  - it may have accepted the request, and then events of the request come;
  *  - it may have destroyed the request, and then the context is not moved.
  *
  * The request has no id if its device was removed.
  */
-static void ucm_move_request(struct ucm_context *request, struct ucm_file *to)
+static void ucm_move_locked_request(struct ucm_context *request, struct ucm_file *to)
 	__context_unsafe(/* without an id there is no handler to lock out */)
 {
 	struct cm_id *id;
 	LIST_HEAD(moved);
 
-	mutex_lock_nested(&request->mutex, SINGLE_DEPTH_NESTING);
+	lockdep_assert_held(&request->mutex);
 	id = request->cm_id ? to_cm_id(request->cm_id) : NULL;
 	if (id)
 		mutex_lock_nested(&id->handler_mutex, SINGLE_DEPTH_NESTING);
@@ -452,7 +454,13 @@ static void ucm_move_request(struct ucm_context *request, struct ucm_file *to)
 		ucm_queue_events(to, &moved);
 	}
 	if (id)
-		mutex_unlock(&id->handler_mutex);
+		cm_handler_release(id);
+}
+
+static void ucm_move_request(struct ucm_context *request, struct ucm_file *to)
+{
+	mutex_lock_nested(&request->mutex, SINGLE_DEPTH_NESTING);
+	ucm_move_locked_request(request, to);
 	mutex_unlock(&request->mutex);
 }
 
@@ -461,7 +469,9 @@ static void ucm_move_request(struct ucm_context *request, struct ucm_file *to)
  * @ctx: the context, which has an id; the caller holds its mutex and the id's handler_mutex
  * @to: the new file
  *
- * Moves its events, too, and the contexts of a listener's queued requests.
+ * Moves its events, too, and the contexts of a listener's queued requests. Workers wait meanwhile
+ * that handle other requests, so this does not wait for a command on a request, of a process that
+ * has guessed its number: then GET_EVENT moves the request.
  *
  * Return: number of events of the context that GET_EVENT returned from the old file. The new file
  * may be read as soon as it has the others.
@@ -475,8 +485,10 @@ u32 ucm_move(struct ucm_context *ctx, struct ucm_file *to)
 	lockdep_assert_held(&ctx->mutex);
 	reported = ucm_move_context(ctx, to, &moved);
 	list_for_each_entry(event, &moved, item)
-		if (event->request)
-			ucm_move_request(event->request, to);
+		if (event->request && mutex_trylock(&event->request->mutex)) {
+			ucm_move_locked_request(event->request, to);
+			mutex_unlock(&event->request->mutex);
+		}
 	ucm_queue_events(to, &moved);
 	return reported;
 }

@@ -38,6 +38,46 @@ static void a_request_without_an_id_migrates(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
 }
 
+/* A command of another thread on a context, which ends after the migration, or after a while. */
+struct ucm_command {
+	struct work_struct work;
+	struct ucm_context *ctx;
+	struct completion begun, end;
+	bool waited_for;
+};
+
+static void run_command(struct work_struct *work)
+{
+	struct ucm_command *cmd = container_of(work, struct ucm_command, work);
+
+	mutex_lock(&cmd->ctx->mutex);
+	complete(&cmd->begun);
+	cmd->waited_for = !wait_for_completion_timeout(&cmd->end, 2 * HZ);
+	mutex_unlock(&cmd->ctx->mutex);
+}
+
+/* The process has guessed the number of the request. GET_EVENT moves it then. */
+static void a_migration_waits_for_no_command(struct kunit *test)
+{
+	u32 request = guess_request(test);
+	struct ucm_command cmd = { .ctx = xa_load(&ucm_contexts, request) };
+
+	KUNIT_ASSERT_NOT_NULL(test, cmd.ctx);
+	init_completion(&cmd.begun);
+	init_completion(&cmd.end);
+	INIT_WORK_ONSTACK(&cmd.work, run_command);
+	queue_work(system_long_wq, &cmd.work);
+	wait_for_completion(&cmd.begun);
+	KUNIT_EXPECT_EQ(test, migrate_id(victim), 0);
+	complete(&cmd.end);
+	flush_work(&cmd.work);
+	destroy_work_on_stack(&cmd.work);
+	KUNIT_EXPECT_FALSE(test, cmd.waited_for);
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
+	KUNIT_EXPECT_EQ(test, event.id, request);
+	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, request, NULL), 0);
+}
+
 static int accept_request(u32 id)
 {
 	struct rdma_ucm_accept cmd = {
@@ -271,6 +311,28 @@ static void an_upcall_waits_for_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, number_of_ids(), 4u);
 }
 
+/* The events of others wait for the workers, and a task of a process may take long. */
+static void a_worker_waits_for_no_task(struct kunit *test)
+{
+	struct ucm_context *ctx;
+	struct cm_id *id;
+	int i;
+
+	ctx = xa_load(&ucm_contexts, create(test));
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	id = to_cm_id(ctx->cm_id);
+	t3_rdma_lock_handler(ctx->cm_id);
+	KUNIT_EXPECT_EQ(test, cm_event_post(id, CM_SLOT_ROUTE, CM_EV_ROUTE_DONE, 0,
+					    CM_DISPATCH_WORKER), 0);
+	for (i = 0; i < 100 && work_busy(&id->work); i++)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, work_busy(&id->work), 0u);
+	KUNIT_EXPECT_FALSE(test, list_empty(&id->queue));
+	t3_rdma_unlock_handler(ctx->cm_id);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_TRUE(test, list_empty(&id->queue));
+}
+
 /* A listen fails after a request was reported. The next one has the backlog that it asks for. */
 static void a_failed_listen_keeps_its_backlog(struct kunit *test)
 {
@@ -323,6 +385,7 @@ static struct kunit_case ucm_request_cases[] = {
 	KUNIT_CASE(a_request_without_an_id_migrates),
 	KUNIT_CASE(a_request_migrates_with_its_events),
 	KUNIT_CASE(a_request_that_was_destroyed_does_not_migrate),
+	KUNIT_CASE(a_migration_waits_for_no_command),
 	KUNIT_CASE(a_failed_listen_keeps_its_backlog),
 	KUNIT_CASE(requests_are_handled_at_the_same_time),
 	KUNIT_CASE(a_listener_ends_after_its_requests),
@@ -330,6 +393,7 @@ static struct kunit_case ucm_request_cases[] = {
 	KUNIT_CASE(a_request_that_is_complete_outlives_its_listener),
 	KUNIT_CASE(a_second_listen_does_not_reset_the_backlog),
 	KUNIT_CASE(an_upcall_waits_for_nothing),
+	KUNIT_CASE(a_worker_waits_for_no_task),
 	{}
 };
 
