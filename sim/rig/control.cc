@@ -8,7 +8,6 @@
 
 #include <sys/socket.h>
 
-#include "sim/core/client_fd.hh"
 #include "sim/rig/commands.hh"
 
 namespace t3sim {
@@ -21,7 +20,8 @@ constexpr std::size_t max_line = 65536;
 Control::Control(EventLoop& loop, Rig& rig, const std::string& path)
     : loop_(loop), rig_(rig), listener_(
                                   loop, path, [this](Fd socket) { accept(std::move(socket)); }, share_) {
-    worker_.on_idle(loop, [this] { listener_.pause(false); });
+    for (Worker& worker : workers_)
+        worker.on_idle(loop, [this] { listener_.pause(false); });
 }
 
 Control::~Control() {
@@ -55,7 +55,7 @@ void Control::accept(Fd socket) {
             std::ranges::find_if(clients_, [](const Client& one) { return one.idle() && !one.subscription; });
         drop(idle == clients_.end() ? clients_.begin() : idle);
     }
-    listener_.pause(worker_.is_behind()); // until it is idle
+    listener_.pause(free_worker().is_behind()); // until one is idle
     const auto client = clients_.emplace(clients_.end());
     client->socket = std::move(socket);
     try {
@@ -67,7 +67,7 @@ void Control::accept(Fd socket) {
             },
             share_);
     } catch (...) {
-        drop(client); // by the worker, as it may have sent descriptors
+        drop(client); // by a worker, as it may have sent descriptors
         throw;
     }
 }
@@ -95,8 +95,13 @@ void Control::drop(ClientPlace client) {
             });
     loop_.unwatch(client->watch);
     shutdown(client->socket.get(), SHUT_RDWR);
-    worker_.close(std::move(client->socket));
+    free_worker().close(std::move(client->socket));
     clients_.erase(client);
+}
+
+Worker& Control::free_worker() {
+    const auto free = std::ranges::find_if(workers_, [](const Worker& one) { return !one.is_behind(); });
+    return free == workers_.end() ? workers_.back() : *free;
 }
 
 bool Control::ready(Client& client, std::uint32_t events) {
@@ -107,13 +112,19 @@ bool Control::ready(Client& client, std::uint32_t events) {
 
 bool Control::read(Client& client) {
     std::array<char, 4096> piece{};
-    std::vector<Fd> fds;
-    const ssize_t n = receive_with(client.socket.get(), piece.data(), piece.size(), fds);
-    if (n <= 0 || !fds.empty()) {
-        const bool nothing_yet = n < 0 && (errno == EAGAIN || errno == EINTR);
-        worker_.close(std::move(fds));
-        return nothing_yet;
-    }
+    iovec vec{piece.data(), piece.size()};
+    msghdr message{};
+    message.msg_iov = &vec;
+    message.msg_iovlen = 1;
+    // Descriptors stay in the socket, and its close by a worker closes them: received here without space for
+    // them, they would be closed in this thread.
+    ssize_t n = recvmsg(client.socket.get(), &message, MSG_DONTWAIT | MSG_PEEK);
+    if (n > 0 && (message.msg_flags & MSG_CTRUNC) != 0)
+        return false;
+    if (n > 0)
+        n = recv(client.socket.get(), piece.data(), static_cast<std::size_t>(n), MSG_DONTWAIT);
+    if (n <= 0)
+        return n < 0 && (errno == EAGAIN || errno == EINTR);
     client.input.append(piece.data(), static_cast<std::size_t>(n));
     return true;
 }

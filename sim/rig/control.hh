@@ -5,6 +5,7 @@
 // is wrong"}. README.md describes the protocol, commands.hh has the commands.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <list>
 #include <memory>
@@ -54,13 +55,16 @@ private:
     bool send_output(Client& client);
 
     void drop(ClientPlace client);
+    [[nodiscard]] Worker& free_worker();
     /// Wakes the client of a subscription. In any thread.
     [[nodiscard]] std::function<void()> waker();
     void wake_subscribers();
 
     EventLoop& loop_;
     Rig& rig_;
-    Worker worker_; ///< closes sockets, and what clients send: a request needs no descriptor
+    /// They close sockets, and with them the descriptors that clients have sent: a request needs none. A
+    /// close that never ends takes one of them.
+    std::array<Worker, 8> workers_;
     std::list<Client> clients_;
     const EventLoop::SharedShare share_ = std::make_shared<EventLoop::Share>(); ///< of all clients
     Listener listener_;

@@ -13,7 +13,6 @@
 #include <string>
 
 #include <linux/fuse.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -24,6 +23,7 @@
 #include "sim/core/log.hh"
 #include "tests/sim/hostile/client.hh"
 #include "tests/sim/hostile/effort.hh"
+#include "tests/sim/hostile/lingering_socket.hh"
 #include "tests/sim/pci_client.hh"
 
 namespace t3sim::test {
@@ -184,23 +184,10 @@ protected:
 
 /// The last close of a socket that lingers waits until its peer has read.
 TEST_F(StallingDescriptor, ASocketThatLingers) {
-    const Fd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    ASSERT_EQ(listen(listener.get(), 1), 0);
-    ASSERT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-    Fd sender(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(connect(sender.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    const linger long_enough{.l_onoff = 1, .l_linger = close_time};
-    ASSERT_EQ(setsockopt(sender.get(), SOL_SOCKET, SO_LINGER, &long_enough, sizeof long_enough), 0);
-    const Buffer block(65536);
-    while (::send(sender.get(), block.data(), block.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
-        continue;
-    send(sender.get());
-    sender.reset(); // the first close only shortens the count
+    LingeringSocket lingers(close_time);
+    ASSERT_TRUE(lingers.socket);
+    send(lingers.socket.get());
+    lingers.socket.reset(); // the first close only shortens the count
     expect_that_the_neighbour_is_served();
 }
 

@@ -31,6 +31,8 @@
 #include "sim/rig/control.hh"
 #include "sim/vfio/protocol.hh"
 #include "tests/sim/hostile/effort.hh"
+#include "tests/sim/hostile/lingering_socket.hh"
+#include "tests/sim/pci_client.hh"
 
 namespace t3sim {
 namespace {
@@ -177,6 +179,32 @@ TEST_F(Program, WithoutFreeDescriptorsItIsIdle) {
     EXPECT_EQ(ask(R"({"command": "cards"})")["ok"], true);
 }
 
+/// The close of what one client has sent takes longer than the test.
+TEST_F(Program, AControlClientsDescriptorsDelayNoOther) {
+    start_two_cards();
+    test::LingeringSocket lingers(30);
+    ASSERT_TRUE(lingers.socket);
+    const auto descriptors = [&] {
+        const auto all = fs::directory_iterator("/proc/" + std::to_string(child) + "/fd");
+        return std::distance(begin(all), end(all));
+    };
+    const auto before = descriptors();
+    const auto begin = std::chrono::steady_clock::now();
+    ASSERT_EQ(kill(child, SIGSTOP), 0); // its close is the last one
+    const Fd client = connect_unix(at("ctl"));
+    ASSERT_TRUE(send_with(client, raw('{'), {lingers.socket.get()}));
+    ASSERT_TRUE(send_with(client, raw('}'), {lingers.socket.get()}));
+    lingers.socket.reset();
+    ASSERT_EQ(kill(child, SIGCONT), 0);
+    char c;
+    EXPECT_LE(recv(client.get(), &c, 1, 0), 0) << "a request has no descriptors";
+    for (int n = 0; n < 20; ++n)
+        EXPECT_EQ(ask(R"({"command": "version"})")["ok"], true);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    EXPECT_TRUE(eventually([&] { return descriptors() <= before + 4; }));
+}
+
+/// It leaves the network of the tests before.
 TEST_F(Program, ATapThatWasDeletedIsIdle) {
     if (unshare(CLONE_NEWNET) != 0)
         GTEST_SKIP() << "needs root, for a network of its own";
@@ -560,12 +588,12 @@ TEST_F(Program, CommandsReachBusyAndIdleCardsInAllThreads) {
         };
         wait_for_frames(0);
         wait_for_frames(1);
-        // It is ready before its threads have started, which the reply to a command shows. Each of its six
-        // sockets has a worker.
+        // It is ready before its threads have started, which the reply to a command shows. Each of its five
+        // other sockets has a worker, and the control socket has eight.
         const auto tasks = fs::directory_iterator("/proc/" + std::to_string(child) + "/task");
-        EXPECT_EQ(std::distance(begin(tasks), end(tasks)), 6 + (threads[0] == '1'   ? 1
-                                                                : threads[0] == '2' ? 3
-                                                                                    : 4));
+        EXPECT_EQ(std::distance(begin(tasks), end(tasks)), 13 + (threads[0] == '1'   ? 1
+                                                                 : threads[0] == '2' ? 3
+                                                                                     : 4));
         for (const char* card : {"a", "b", "c"}) {
             const json name = json::array({card});
             for (const char* command :
