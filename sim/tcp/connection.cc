@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 namespace t3sim::tcp {
@@ -55,19 +56,28 @@ bool Connection::has_receive_memory(std::size_t bytes) const {
     return engine_.memory_.receiving + bytes <= params().receive_memory;
 }
 
-bool Connection::drop_unit() {
-    if (!queue_.empty())
-        queue_.pop_front();
-    return !queue_.empty();
+bool Connection::drop_one_of(Fifo<Unit>& queue, Fifo<Buffer>& held, Reassembly& reassembly) {
+    if (!queue.empty())
+        queue.pop_front();
+    else if (!held.empty())
+        held.pop_front();
+    else if (!reassembly.empty())
+        reassembly.drop_last();
+    return !queue.empty() || !held.empty() || !reassembly.empty();
+}
+
+bool Connection::drop_one() {
+    return drop_one_of(queue_, held_, reassembly_);
 }
 
 void Connection::release_memory() {
     constexpr std::size_t few = 16;
-    if (queue_.size() > few)
-        engine_.sink_.discard_table([held = std::make_shared<Fifo<Unit>>(std::exchange(queue_, {}))] {
-            held->pop_front();
-            return !held->empty();
-        });
+    if (queue_.size() + held_.size() + reassembly_.size() > few)
+        engine_.sink_.discard_table(
+            [old = std::make_shared<std::tuple<Fifo<Unit>, Fifo<Buffer>, Reassembly>>(
+                 std::exchange(queue_, {}), std::exchange(held_, {}), std::exchange(reassembly_, {}))] {
+                return std::apply(drop_one_of, *old);
+            });
     queue_.clear();
     sent_ = queued_ = 0;
     reassembly_.clear();

@@ -52,7 +52,7 @@ public:
     void abort(AbortReason reason);
     void stop_timers();
     void release_memory();
-    bool drop_unit(); // frees one of the send queue; false: nothing is left
+    bool drop_one(); // frees one element of a queue; false: nothing is left
 
     [[nodiscard]] State state() const { return state_; }
     [[nodiscard]] bool accepts_new_syn(const Segment& syn) const; // in TIME_WAIT, for a later SYN
@@ -77,6 +77,9 @@ private:
         [[nodiscard]] std::uint32_t length() const { return size + fin; }
         [[nodiscard]] Seq end() const { return seq + length(); }
     };
+
+    /// The same of queues that may be those of no connection any more.
+    static bool drop_one_of(Fifo<Unit>& queue, Fifo<Buffer>& held, Reassembly& reassembly);
 
     void enter(State state);
     void account_sending();

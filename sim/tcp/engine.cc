@@ -179,7 +179,7 @@ std::optional<Time> Engine::next_deadline() const {
 }
 
 bool Engine::drop_one() {
-    if (Connection* last = by_id_.last(); last && last->drop_unit())
+    if (Connection* last = by_id_.last(); last && last->drop_one())
         return true;
     const auto drop = [](auto& table) {
         if (!table.empty())

@@ -88,6 +88,13 @@ public:
     }
 
     [[nodiscard]] bool empty() const { return ranges_.empty(); }
+    /// Of ranges.
+    [[nodiscard]] std::size_t size() const { return ranges_.size(); }
+    /// Frees one range, not empty().
+    void drop_last() {
+        blocks_ -= cost_of(ranges_.back().data);
+        ranges_.pop_back();
+    }
     void clear() {
         ranges_ = std::vector<Range>(); // {} would keep the memory
         blocks_ = 0;

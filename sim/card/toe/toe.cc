@@ -414,6 +414,7 @@ bool Toe::Impl::frame_in(unsigned port, Bytes frame, const Packet* intact) {
     if (loses) [[unlikely]]
         return true;
     arrival.syn.reset();
+    discard.free(2); // a peer that fills queues and resets their connections is not faster
     if (!engine.input(packet, params.offload_mode, intact))
         return false;
     if (arrival.syn) [[unlikely]] {

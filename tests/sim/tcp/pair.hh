@@ -44,6 +44,7 @@ public:
     std::function<bool()> can_take, wire_ready; // of Sink; after a refusal of the wire, call engine.resume()
     std::function<void(const Segment&)> on_transmit;
     std::function<void(const Packet&)> on_packet;
+    std::function<void(std::function<bool()>)> on_discard;
 
     std::optional<ConnId> syn(ListenId listener, const SynInfo& info) override {
         log.emplace_back("syn");
@@ -102,6 +103,10 @@ public:
     bool can_receive(ConnId) override { return !can_take || can_take(); }
     bool wire_ready_or_wait(ConnId) override { return !wire_ready || wire_ready(); }
     void advice(ConnId, Advice) override { ++advices; }
+    void discard_table(std::function<bool()> drop_one) override {
+        if (on_discard)
+            on_discard(std::move(drop_one));
+    }
     void transmit(ConnId, Packet&& sent) override {
         if (on_packet)
             on_packet(sent);

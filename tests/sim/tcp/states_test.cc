@@ -324,6 +324,43 @@ TEST_F(TcpState, HalfCloseCarriesDataTheOtherWay) {
     EXPECT_EQ(take_sent(), "A 1001 5002 +700");
 }
 
+/// Of a connection that ends, or whose engine is not used any more: 512 blocks of the heap in one element.
+TEST_F(TcpState, DataThatWaitsIsFreedInParts) {
+    std::function<bool()> table;
+    end.on_discard = [&](std::function<bool()> drop_one) { table = std::move(drop_one); };
+    for (const bool reset : {false, true})
+        for (const bool held : {false, true}) {
+            SCOPED_TRACE(std::to_string(reset) + ' ' + std::to_string(held));
+            options.receive_buffer = 200'000;
+            options.window_scale = 6;
+            options.offer_window_scale = true;
+            open();
+            send_segment({.flags = flag_syn | flag_ack,
+                          .seq = 5000,
+                          .ack = 1001,
+                          .mss = 1000,
+                          .scale = std::uint8_t{6}});
+            end.engine.hold(conn, held);
+            const std::size_t before = end.engine.memory().receiving;
+            for (std::uint32_t n = 0; n < 180; ++n) // in order, or each behind a hole
+                send_segment({.seq = 5001 + n * 1000 + (held ? 0U : 1U),
+                              .ack = 1001,
+                              .data = std::string(held ? 1000 : 1, 'x')});
+            ASSERT_GT(end.engine.memory().receiving, before);
+            if (!reset) {
+                end.engine.abort(conn, false);
+                EXPECT_EQ(end.engine.memory().receiving, 0U);
+            }
+            ASSERT_TRUE(reset || table);
+            unsigned parts = 1;
+            while (reset ? end.engine.drop_one() : table())
+                ++parts;
+            EXPECT_GE(parts, held ? 180U * 1000 / 2 / Engine::drained_at_a_time : 180U);
+            table = {};
+            take_sent();
+        }
+}
+
 /// A receive buffer of 16 MiB that was filled with FPDUs of 20 bytes took 21 ms; 64 KiB of them took 18 ms if
 /// each was the first access to two pages. One event delivers no more than a jumbo frame can bring.
 TEST_F(TcpState, DataThatWaitsIsDeliveredInParts) {
