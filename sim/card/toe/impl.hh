@@ -202,7 +202,8 @@ struct Toe::Impl final : tcp::Sink {
     std::size_t pending_bytes = 0;     // of all flows
     bool was_congested = false;        // rings may wait for SgeServices::offload_drained()
     Waiters waiting_for_memory;        // of the send queues
-    std::size_t memory_refused_at = 0; // used send memory at the last refusal
+    std::size_t not_asked = 0;         // how many of them, since memory became free
+    std::size_t memory_refused_at = 0; // most used send memory at a refusal since then
     static constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
     Budget writes{events, 256 << 10}; // bytes of waiting work requests that are executed, and free_old()
     EventQueue::Repeated memory_timer{events, [this] { resume_memory_waiters(); }};

@@ -307,7 +307,7 @@ std::size_t Toe::Impl::send_space_or_wait(Tid tid, std::size_t buffer) {
     Flow* flow = find(tid);
     if (used >= buffer || !flow)
         return 0; // an acknowledgement of the peer frees space
-    memory_refused_at = taken;
+    memory_refused_at = std::max(memory_refused_at, taken);
     waiting_for_memory.wait(tid);
     return 0;
 }
@@ -329,15 +329,20 @@ std::size_t Toe::Impl::record_space_or_wait(Tid tid) {
     return 0;
 }
 
-/// Resumes some of the connections that wait for memory, the oldest first.
+/// Resumes some of the connections that wait for memory, the oldest first. Each one that waits is asked
+/// before refusals are believed: another one may need less.
 void Toe::Impl::resume_memory_waiters() {
     constexpr std::size_t at_a_time = 16;
-    memory_refused_at = no_limit;
-    for (std::size_t left = std::min(at_a_time, waiting_for_memory.size()); left != 0 && writes.left() != 0;
-         --left)
+    if (not_asked == 0) {
+        not_asked = waiting_for_memory.size();
+        memory_refused_at = 0;
+    }
+    for (std::size_t left = std::min(at_a_time, not_asked); left != 0 && writes.left() != 0; --left) {
+        --not_asked;
         acked(waiting_for_memory.take());
-    if (writes.left() == 0)
-        memory_refused_at = no_limit; // the others have not been asked
+    }
+    if (not_asked != 0)
+        memory_timer.soon();
     rearm();
 }
 

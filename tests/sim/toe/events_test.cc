@@ -690,6 +690,32 @@ TEST_F(ToeEvent, WaitingRequestsAndEndedQueuesTakeManyEvents) {
     EXPECT_GT(refills, 4U);
 }
 
+/// Those beyond the first 16 were not asked after a refusal.
+TEST_F(ToeEvent, EachConnectionThatWaitsForMemoryIsAsked) {
+    constexpr Tid large = 16, small = large, first_other = small + 1, others = 14;
+    constexpr std::uint32_t size = 64 << 10;
+    connect_all(first_other + others);
+    const auto send = [&](Tid tid) {
+        events.at(events.now(), [&] { a.offload(greedy_data(tid, size)); });
+        run(0);
+    };
+    for (Tid tid = 0; tid < large; ++tid)
+        for (const std::size_t waits = a.toe.memory().work_requests; a.toe.memory().work_requests == waits;)
+            send(tid);
+    const std::size_t waits = a.toe.memory().work_requests;
+    for (Tid tid = small; tid < first_other + others; ++tid)
+        send(tid);
+    EXPECT_EQ(a.toe.memory().work_requests, waits);
+    send(small);
+    EXPECT_GT(a.toe.memory().work_requests, waits + size);
+    for (Tid tid = first_other; tid < first_other + 3; ++tid)
+        a.offload(abort_req(tid));
+    unsigned count = 0;
+    events.run_due(events.now(), [&] { return ++count < 100; });
+    EXPECT_LT(count, 100U) << "the others are not asked again and again";
+    EXPECT_EQ(a.toe.memory().work_requests, waits) << "it has enough memory, and the first 16 have not";
+}
+
 /// An ACK that freed space had all requests that waited for it executed in one event.
 TEST_F(ToeEvent, AnAckExecutesALimitedPartOfWhatWaits) {
     constexpr std::uint32_t size = 128 << 10;
