@@ -288,7 +288,7 @@ void Server::serve_commands() {
             return fail("a response cannot be written");
         some = true;
         if (loop_.turn_is_over()) {
-            more_ = later([this] { serve_commands(); });
+            more_ = later([this] { kicked(command_queue); }); // unless it is stopped meanwhile
             break;
         }
     }

@@ -505,6 +505,28 @@ TEST_F(VhostTest, AStoppedQueueIsNotServed) {
     EXPECT_EQ(used(command_queue), 0);
 }
 
+/// Each request uses up a turn, and the guest stops the queue while others wait.
+TEST_F(VhostTest, AQueueThatIsStoppedBetweenTwoTurnsIsNotServed) {
+    struct Busy : RecordingDevice {
+        explicit Busy(EventQueue& queue) : events(queue) {}
+        void mmio_write(unsigned, std::uint64_t, unsigned, std::uint64_t) override {
+            events.next_of_all([] {});
+        }
+        EventQueue& events;
+    } busy(loop.queue());
+    server.attach(busy);
+    start();
+    for (unsigned n = 0; n < queue_size; ++n)
+        make_request(message(Operation::mmio_write, 0, 0x10, 4, Buffer(4)), 0);
+    const std::uint64_t one = 1;
+    ASSERT_EQ(write(kicks[command_queue].get(), &one, sizeof one), ssize_t{sizeof one});
+    loop.run_once(0);
+    call(Request::set_vring_enable, raw(VringState{.index = command_queue, .num = 0}));
+    EXPECT_LT(used(command_queue), queue_size);
+    EXPECT_TRUE(server.connected());
+    server.attach(device);
+}
+
 // ---- guests that break the rules
 
 TEST_F(VhostTest, WrongMessagesAreRefused) {
