@@ -109,5 +109,7 @@ Json capture(Context& context, const Arguments& arguments);
 Json record(Context& context, const Arguments& arguments);
 Json at(Context& context, const Arguments& arguments);
 Json subscribe(Context& context, const Arguments& arguments);
+/// Ends it at all cards, without waiting for them.
+void unsubscribe(const Rig& rig, const std::shared_ptr<Subscription>& gone);
 
 } // namespace t3sim::commands

@@ -89,10 +89,7 @@ void Control::wake_subscribers() {
 
 void Control::drop(ClientPlace client) {
     if (client->subscription)
-        for (const auto& slot : rig_.slots())
-            rig_.post(slot.component, [events = slot.events.get(), gone = client->subscription] {
-                events->unsubscribe(gone);
-            });
+        commands::unsubscribe(rig_, client->subscription);
     loop_.unwatch(client->watch);
     shutdown(client->socket.get(), SHUT_RDWR);
     free_worker().close(std::move(client->socket));

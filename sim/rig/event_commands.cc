@@ -96,11 +96,21 @@ Json subscribe(Context& context, const Arguments& arguments) {
             selection.push_back(word);
     }
     const auto subscription = std::make_shared<Subscription>(EventFilter(selection), context.wake);
-    for (const Rig::Slot& slot : context.rig.slots())
-        if (slots.empty() || std::ranges::find(slots, &slot) != slots.end())
-            context.rig.on(slot.component, [&] { slot.events->subscribe(subscription); });
+    try {
+        for (const Rig::Slot& slot : context.rig.slots())
+            if (slots.empty() || std::ranges::find(slots, &slot) != slots.end())
+                context.rig.on(slot.component, [&] { slot.events->subscribe(subscription); });
+    } catch (...) { // a thread does not respond
+        unsubscribe(context.rig, subscription);
+        throw;
+    }
     context.subscription = subscription;
     return nullptr;
+}
+
+void unsubscribe(const Rig& rig, const std::shared_ptr<Subscription>& gone) {
+    for (const Rig::Slot& slot : rig.slots())
+        rig.post(slot.component, [events = slot.events.get(), gone] { events->unsubscribe(gone); });
 }
 
 } // namespace t3sim::commands

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // Subscriptions and commands at events, with two complete cards.
+#include <cstdlib>
+#include <filesystem>
+#include <future>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -9,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/rig/commands.hh"
 #include "sim/rig/events.hh"
 #include "tests/sim/scale/test_driver.hh"
 
@@ -233,6 +237,37 @@ TEST_F(Events, LongCommandsAreRefused) {
     add(longest);
     pairs.connect(0);
     EXPECT_EQ(std::string(rows(*done).at(0)["text"]).size(), 256U) << "a reason is cut";
+}
+
+/// The thread of the second card has something else to do. The first one would keep the subscription for
+/// ever.
+TEST(Subscribe, ThatFailsLeavesNoSubscription) {
+    char name[] = "/tmp/t3sim-subscribe-XXXXXX";
+    const std::string folder = mkdtemp(name);
+    Options options;
+    for (const char* card : {"a", "b"})
+        options.cards.push_back({.name = card, .socket = folder + '/' + card, .serial = {}});
+    options.threads = 2;
+    EventLoop loop;
+    {
+        Rig rig(loop, options);
+        std::promise<void> end;
+        const auto token = std::make_shared<int>();
+        std::shared_ptr<Subscription> subscription;
+        loop.post([&] {
+            rig.post(1, [ended = end.get_future().share()] { ended.wait(); });
+            commands::Context context{loop, rig, {}, {}, 0, {}, subscription, [token] {}};
+            EXPECT_THROW((void)commands::execute(context, R"({"command": "subscribe"})"), std::runtime_error);
+            context.wake = {};
+            end.set_value();
+            rig.on(0, [] {}); // behind the end of the subscription
+            loop.stop();
+        });
+        rig.run();
+        EXPECT_EQ(token.use_count(), 1);
+        EXPECT_FALSE(subscription);
+    }
+    std::filesystem::remove_all(folder);
 }
 
 TEST_F(Events, BadSelectionsAreRefusedWithAReason) {
