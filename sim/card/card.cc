@@ -73,11 +73,11 @@ Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
       flash(regs), tp(regs), sge(host, queue, regs, irq, faults, counters),
       nic(regs, tp, *this, sge, counters),
       macs{Mac(
-               0, regs, counters,
+               0, queue, regs, counters,
                [this](unsigned port, Bytes frame, const Packet* intact) { received(port, frame, intact); },
                [this](unsigned port, User user) { resume(port, user); }),
            Mac(
-               1, regs, counters,
+               1, queue, regs, counters,
                [this](unsigned port, Bytes frame, const Packet* intact) { received(port, frame, intact); },
                [this](unsigned port, User user) { resume(port, user); })},
       toe(queue, sge, *this, rnic, faults, counters), rnic({host, queue, sge, memory, toe, faults, counters}),

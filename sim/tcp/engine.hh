@@ -179,7 +179,7 @@ public:
     /// Waiting data of all connections that one event delivers, about a jumbo frame: it may have an FPDU in
     /// every 20 bytes, and each FPDU may be the first access to two pages of the host.
     static constexpr std::size_t drained_at_a_time = 8 << 10;
-    /// Segments with data of all connections that one event sends: a MAC that is off accepts any number.
+    /// Segments with data of all connections that one event sends.
     static constexpr std::size_t sent_at_a_time = 256;
     /// Segments of the send queues of all connections that the ACKs of one event free.
     static constexpr std::size_t acked_at_a_time = 1024;

@@ -58,14 +58,16 @@ unsigned multicast_hash(const std::uint8_t* address) {
 
 } // namespace
 
-Mac::Mac(unsigned port, RegisterBank& regs, Counters& counters, Accept accept, Resume resume)
+Mac::Mac(unsigned port, EventQueue& events, RegisterBank& regs, Counters& counters, Accept accept,
+         Resume resume)
     : port_(port), block_(port * reg::xgm_stride), regs_(regs),
       tx_ctrl_(regs.value(reg::XGM_TX_CTRL + block_)), txfifo_cfg_(regs.value(reg::XGM_TXFIFO_CFG + block_)),
       rx_ctrl_(regs.value(reg::XGM_RX_CTRL + block_)), rx_cfg_(regs.value(reg::XGM_RX_CFG + block_)),
       rx_max_pkt_size_(regs.value(reg::XGM_RX_MAX_PKT_SIZE + block_)),
       tx_counters_(regs.values(reg::XGM_STAT_TX_BYTE_LOW + block_, direction_counters)),
       rx_counters_(regs.values(reg::XGM_STAT_RX_BYTES_LOW + block_, direction_counters)),
-      accept_(std::move(accept)), resume_(std::move(resume)),
+      accept_(std::move(accept)), resume_(std::move(resume)), drops_(events, dropped_at_a_time),
+      resume_later_(events, [this] { resume_send(); }),
       tx_dropped_(counters["mac" + std::to_string(port) + ".tx_dropped"]),
       rx_filtered_(counters["mac" + std::to_string(port) + ".rx_filtered"]),
       rx_disabled_(counters["mac" + std::to_string(port) + ".rx_disabled"]),
@@ -120,6 +122,7 @@ void Mac::transmit(Packet&& frame) {
     const bool off = (tx_ctrl_ & tx_en) == 0 || (txfifo_cfg_ & end_drop_pkt) != 0;
     if (off || !link_ || !signal_ || frame.size() < header_size || frame.size() > max_frame) {
         ++tx_dropped_;
+        drops_.use(1);
         return;
     }
     count_frame(tx_counters_, frame.raw());
@@ -127,10 +130,18 @@ void Mac::transmit(Packet&& frame) {
     link_->send(*this, std::move(frame));
 }
 
+bool Mac::accepts() {
+    if (drops_.left() == 0) {
+        resume_later_.soon();
+        return false;
+    }
+    return !link_ || link_->ready_or_wait(*this);
+}
+
 bool Mac::ready_or_wait(User user) {
     const auto index = static_cast<std::size_t>(user);
     const bool free = granting_ || !(waiting_[0] || waiting_[1]);
-    if (free && (!link_ || link_->ready_or_wait(*this)))
+    if (free && accepts())
         return true;
     waiting_[index] = true;
     return false;
@@ -142,7 +153,7 @@ void Mac::resume_send() {
     first_user_ = 1 - first;
     granting_ = true;
     for (const std::size_t user : {first, first_user_}) {
-        if (waiting_[user] && link_->ready_or_wait(*this)) {
+        if (waiting_[user] && accepts()) {
             waiting_[user] = false;
             resume_(port_, static_cast<User>(user));
         }

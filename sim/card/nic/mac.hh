@@ -9,7 +9,9 @@
 #include <span>
 
 #include "sim/card/engines.hh"
+#include "sim/core/budget.hh"
 #include "sim/core/counters.hh"
+#include "sim/core/event_queue.hh"
 #include "sim/core/host.hh"
 #include "sim/hw/regs.hh"
 #include "sim/net/link.hh"
@@ -24,7 +26,10 @@ public:
     /// Wakes a user for which ready_or_wait() was false.
     using Resume = std::function<void(unsigned port, User user)>;
 
-    Mac(unsigned port, RegisterBank& regs, Counters& counters, Accept accept, Resume resume);
+    Mac(unsigned port, EventQueue& events, RegisterBank& regs, Counters& counters, Accept accept,
+        Resume resume);
+    /// Frames that one event may send although they are lost here: they fill no wire.
+    static constexpr unsigned dropped_at_a_time = 256;
     void add_hooks(RegisterHooks& hooks);
     /// Call after the registers were reset. The cable stays connected.
     void reset();
@@ -47,6 +52,8 @@ public:
 
 private:
     void receive(Bytes frame, const Packet* intact);
+    /// If false, resume_send() follows.
+    [[nodiscard]] bool accepts();
     [[nodiscard]] bool linked() const { return signal_ && link_ && link_->up(); }
     [[nodiscard]] std::uint32_t get(std::uint32_t offset) const { return regs_.peek(offset + block_); }
     /// @p counters: of one direction.
@@ -60,8 +67,10 @@ private:
     const std::span<std::uint32_t> tx_counters_, rx_counters_;                           ///< the same
     Accept accept_;
     Resume resume_;
-    std::array<bool, 2> waiting_{}; ///< users for which ready_or_wait() was false
-    std::size_t first_user_ = 0;    ///< to wake first at the next time
+    std::array<bool, 2> waiting_{};     ///< users for which ready_or_wait() was false
+    std::size_t first_user_ = 0;        ///< to wake first at the next time
+    Budget drops_;                      ///< frames, in the present event
+    EventQueue::Repeated resume_later_; ///< after this event has used it up
     bool granting_ = false; ///< in resume_send(): the user that it wakes may send although others wait
     Link* link_ = nullptr;
     bool signal_ = true;

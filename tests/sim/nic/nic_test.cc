@@ -4,6 +4,7 @@
 // writes of the control QP down to the card's memory, as in docs/hw/test-vectors.md 1.
 #include <numeric>
 
+#include "sim/card/nic/mac.hh"
 #include "sim/net/wire.hh"
 #include "tests/sim/nic/card_fixture.hh"
 #include "tests/sim/nic/rings.hh"
@@ -459,8 +460,24 @@ TEST_F(NicPath, SegmentsAreBuiltAsTheWireAcceptsThem) {
     EXPECT_EQ(wire.statistics().lost_full, 0U);
 }
 
-/// Options do not make the payload of a segment shorter. A MAC that is off accepts and loses all
-/// segments at once, so their number bounds the time of the request.
+/// A MAC that is off, or has no wire, is never full.
+TEST_F(NicPath, OneEventLosesALimitedNumberOfFrames) {
+    constexpr std::size_t payload = 60'000, smallest = 88 - 40;
+    const auto dropped = [&] { return card.counters().value("mac0.tx_dropped"); };
+    write(reg::XGM_TX_CTRL, 0);
+    transmit(ip_frame(6, payload), tx_lso, {0, 5U << 20 | 5U << 16 | 1});
+    EXPECT_LE(dropped(), Mac::dropped_at_a_time);
+    transmit(Buffer(60, 2), tx_pkt | no_csum);
+    for (bool more = true; more;) {
+        const std::uint64_t before = dropped();
+        bool first = true;
+        more = events.run_due(events.now(), [&] { return std::exchange(first, false); });
+        EXPECT_LE(dropped() - before, Mac::dropped_at_a_time);
+    }
+    EXPECT_EQ(dropped(), payload / smallest + 1);
+}
+
+/// Options do not make the payload of a segment shorter.
 TEST_F(NicPath, LongHeadersMakeNoShortSegments) {
     constexpr std::size_t headers = 60 + 60, payload = 60'000, smallest = 88 - 40;
     transmit(Buffer(14 + headers + payload, 2), tx_lso, {0, 15U << 20 | 15U << 16 | 1});
