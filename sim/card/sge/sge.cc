@@ -344,15 +344,18 @@ void Sge::responses_drained() {
             enqueue(id);
 }
 
-/// Whether the next request of an Ethernet ring must wait for its port. If so, port_ready() queues the ring.
+/// Whether the next request of an Ethernet ring seems to have to wait for its port.
 bool Sge::wait_for_port(unsigned id) {
     if (!nic_->busy())
         return false;
     const hw::Context& c = egress_[id];
     Slot slot;
-    if (read_slot(c, ec::index.get(c), ec::gen.get(c), slot) != Fetch::slot)
-        return false;
-    const unsigned port = Nic::port_of(slot);
+    return read_slot(c, ec::index.get(c), ec::gen.get(c), slot) == Fetch::slot && wait_for_port(id, slot);
+}
+
+/// Whether a request of an Ethernet ring must wait for its port. If so, port_ready() queues the ring.
+bool Sge::wait_for_port(unsigned id, Bytes wr) {
+    const unsigned port = Nic::port_of(wr);
     if (!nic_->busy(port))
         return false;
     wait_queue_[id] = port == 0 ? WaitQueue::port0 : WaitQueue::port1;
@@ -514,9 +517,17 @@ void Sge::drain(unsigned id) {
         }
         if (type == hw::EgressType::ethernet && wait_for_port(id))
             return;
+        const hw::Context before = c;
         Wr wr;
         if (take_wr(id, wr) != Take::done)
             return;
+        // The host may have changed the descriptor meanwhile, or its port is in the SGL: read again later.
+        if (type == hw::EgressType::ethernet && nic_->busy() && wr.size >= 2 * hw::flit &&
+            wait_for_port(id, wr_)) [[unlikely]] {
+            c = before;
+            work_.use(wr.size + request_work + wr.short_of);
+            return;
+        }
         ++work_requests_;
         if (probe_) [[unlikely]]
             probe_({.kind = EventKind::work_request, .unit = static_cast<std::uint16_t>(type), .where = id},

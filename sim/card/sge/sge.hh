@@ -100,6 +100,7 @@ private:
     void enqueue(unsigned id);
     void wait_for_responses(unsigned id);
     [[nodiscard]] bool wait_for_port(unsigned id);
+    [[nodiscard]] bool wait_for_port(unsigned id, Bytes wr);
     void responses_drained();
     void run_queued();
     Fetch read_slot(const hw::Context& c, std::uint32_t index, std::uint32_t gen, Slot& slot);

@@ -64,6 +64,8 @@ struct RecordedMacs final : MacServices {
     void transmit(unsigned port, Packet&& frame) override {
         sent.emplace_back(port, Buffer(frame.data(), frame.data() + frame.size()));
     }
+    bool ready_or_wait(unsigned, User) override { return ready; }
+    bool ready = true;
     std::vector<std::pair<unsigned, Buffer>> sent;
 };
 

@@ -1042,4 +1042,39 @@ TEST_F(SgeTest, DoorbellPagesHaveTheSizeOfTheHosts) {
     EXPECT_EQ(rnic.doorbells, (std::vector<QpId>{0x21, 0xc1, 0x41, 0x241}));
 }
 
+/// The port of the second request is in its SGL, where a look at its descriptor does not see it. It replaced
+/// the request that waited for the port. A host that changes a descriptor in between could do the same.
+TEST_F(SgeTest, ARequestWhosePortIsSeenLateWaitsToo) {
+    ready();
+    constexpr std::uint32_t control =
+        0x0e000000 | 1U << 16 | hw::cpl::tx_l4_csum_off | hw::cpl::tx_ip_csum_off;
+    constexpr std::uint32_t first = 64, second = 80;
+    const auto packet = [](std::uint32_t size) {
+        Buffer cpl(8);
+        put_be32(&cpl[0], control);
+        put_be32(&cpl[4], size);
+        const Buffer f = frame(size);
+        cpl.insert(cpl.end(), f.begin(), f.end());
+        return cpl;
+    };
+    const Buffer inside = packet(first), outside = packet(second);
+    Buffer d(8 + inside.size());
+    put_be32(&d[0], op(0x03) | sop_eop);
+    put_be32(&d[4], static_cast<std::uint32_t>(d.size() / 8));
+    std::copy(inside.begin(), inside.end(), d.begin() + 8);
+    eth.post(d);
+    const std::uint64_t at = host.alloc(outside.size());
+    host.put(at, outside);
+    eth.post({op(0x03) | sop_eop | hw::wr::sgl | 1U << 8, 3, 8 + second, 0,
+              static_cast<std::uint32_t>(at >> 32), static_cast<std::uint32_t>(at)});
+    macs.ready = false;
+    ring(8);
+    EXPECT_TRUE(macs.sent.empty());
+    macs.ready = true;
+    nic.resume(1);
+    ASSERT_EQ(macs.sent.size(), 2U);
+    EXPECT_EQ(macs.sent[0].second.size(), first);
+    EXPECT_EQ(macs.sent[1].second.size(), second);
+}
+
 } // namespace t3sim::test
