@@ -9,7 +9,6 @@
 namespace t3sim::tcp {
 namespace {
 
-constexpr std::uint16_t min_mss = 48;  // bounds the overhead that a peer's MSS option can cause
 constexpr std::uint8_t max_scale = 14; // RFC 7323 2.3
 constexpr std::uint32_t max_cwnd = 1U << 30;
 constexpr Time min_tail_probe = 10 * millisecond;
@@ -163,7 +162,7 @@ void Connection::become_established(const Segment& s) {
     const bool scaling = peer_scale_ && options_.offer_window_scale;
     snd_scale_ = scaling ? std::min(*peer_scale_, max_scale) : 0;
     rcv_scale_ = scaling ? std::min(options_.window_scale, max_scale) : 0;
-    mss_ = std::max(min_mss, std::min(peer_mss_, options_.mss));
+    mss_ = std::max(Engine::min_mss, std::min(peer_mss_, options_.mss));
     snd_una_ = iss_ + 1;
     wl1_ = s.seq;
     wl2_ = s.ack;

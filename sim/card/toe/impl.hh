@@ -25,9 +25,6 @@
 
 namespace t3sim {
 
-/// The least MSS of a connection: what a peer or a host names below it is not used (sim/tcp).
-constexpr std::size_t smallest_segment = 48;
-
 using Tcb = std::array<std::uint32_t, 32>;
 
 /// Writes the TCB fields that the card maintains (docs/hw/tcb.md 1); other fields of @p tcb do not change.

@@ -210,7 +210,7 @@ void Toe::resume(unsigned port) {
 void Toe::send_record(Tid tid, Packet&& fpdu) {
     static_assert(record_headroom >= tcp::Engine::record_headroom);
     // Twice the segments that it makes: those of connections that have ended are not counted any more.
-    impl_->free_old(2 + 2 * fpdu.size() / smallest_segment);
+    impl_->free_old(2 + 2 * fpdu.size() / tcp::Engine::min_mss);
     impl_->engine.send(tid, std::move(fpdu));
     impl_->rearm();
 }

@@ -148,7 +148,7 @@ bool Toe::Impl::tx_data(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
     if (send_space_or_wait(tid, flow.send_buffer) == 0)
         return false;
     const Bytes payload = Bytes(wr.bytes).subspan(sizeof *req);
-    if (!free_old(2 + 2 * payload.size() / smallest_segment))
+    if (!free_old(2 + 2 * payload.size() / tcp::Engine::min_mss))
         return false;
     const bool last_streaming = std::exchange(flow.switching, false);
     if (flow.rdma && !last_streaming) {
