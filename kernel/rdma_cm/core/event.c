@@ -300,8 +300,8 @@ static void cm_request_deliver(struct cm_id *listener, struct cm_id *id)
 
 /*
  * Completes and reports a request to a process, once each. Other requests of the listener are
- * handled at the same time; its end, and MIGRATE_ID, wait for @requests. Return: an error, with
- * @final set if the request cannot be completed.
+ * handled at the same time; its end waits for @requests. Return: an error, with @final set if the
+ * request cannot be completed.
  */
 static int cm_request_handle(struct cm_id *id, bool may_sleep, bool *final)
 	__must_hold(&id->handler_mutex)

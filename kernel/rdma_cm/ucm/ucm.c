@@ -55,7 +55,7 @@ static int ucm_create_id(struct ucm_call *call)
 		return -EINVAL;
 	}
 	memcg = get_mem_cgroup_from_mm(current->mm);
-	ctx = ucm_context_alloc(call->file, memcg, GFP_KERNEL);
+	ctx = ucm_context_alloc(memcg, GFP_KERNEL);
 	mem_cgroup_put(memcg);
 	if (!ctx)
 		return -ENOMEM;
@@ -70,9 +70,9 @@ static int ucm_create_id(struct ucm_call *call)
 	ret = ucm_copy_resp(call, cmd->response, &resp, sizeof(resp));
 	if (ret)
 		goto end;
-	mutex_lock(&call->file->mutex);
-	ucm_context_publish(ctx);
-	mutex_unlock(&call->file->mutex);
+	spin_lock(&ucm_lock);
+	ucm_context_publish(ctx, call->file);
+	spin_unlock(&ucm_lock);
 	return 0;
 end:
 	ucm_context_destroy(ctx);
@@ -96,31 +96,21 @@ static int ucm_destroy_id(struct ucm_call *call)
 	return mine ? ucm_respond(call, cmd->response, &resp, sizeof(resp)) : -ENOENT;
 }
 
-/*
- * Moves a context from the file of the descriptor to this one. The id's handler is locked out
- * meanwhile, so it queues no event to the old file.
- */
+/* Moves a context from the file of the descriptor to this one. */
 static int ucm_migrate(struct ucm_call *call, struct ucm_file *from)
 {
 	const struct rdma_ucm_migrate_id *cmd = call->cmd;
 	struct rdma_ucm_migrate_resp resp = {};
 	struct ucm_context *ctx;
-	int ret = 0;
+	int ret = -ENXIO;
 
 	ctx = ucm_context_get(from, cmd->id);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
 	mutex_lock(&ctx->mutex);
-	if (!ctx->cm_id) {
-		ret = -ENXIO;
-	} else if (ctx->file != from) {
-		ret = -ENOENT;	/* another MIGRATE_ID has moved it */
-	} else {
-		t3_rdma_lock_handler(ctx->cm_id);
-		resp.events_reported = ucm_move(ctx, call->file);
-		t3_rdma_unlock_handler(ctx->cm_id);
-	}
-	mutex_unlock(&ctx->mutex);
+	if (ctx->cm_id)
+		ret = ucm_move(ctx, from, call->file, &resp.events_reported);
+	ucm_context_unlock(ctx);
 	ucm_context_put(ctx);
 	return ret ? ret : ucm_respond(call, cmd->response, &resp, sizeof(resp));
 }
@@ -274,7 +264,7 @@ static int ucm_run_on_id(const struct ucm_row *row, struct ucm_call *call)
 		cm_res_add_late(to_cm_id(call->ctx->cm_id));
 		ret = row->run(call);
 	}
-	mutex_unlock(&call->ctx->mutex);
+	ucm_context_unlock(call->ctx);
 	ucm_context_put(call->ctx);
 	return ret;
 }
@@ -347,8 +337,6 @@ static int ucm_open(struct inode *inode, struct file *filp)
 	if (!file)
 		return -ENOMEM;
 	kref_init(&file->ref);
-	mutex_init(&file->mutex);
-	spin_lock_init(&file->lock);
 	/* Not published yet. */
 	context_unsafe(INIT_LIST_HEAD(&file->contexts));
 	context_unsafe(INIT_LIST_HEAD(&file->events));
@@ -360,9 +348,9 @@ static int ucm_open(struct inode *inode, struct file *filp)
 
 /* The oldest context of a file, with a reference, or NULL. */
 static struct ucm_context *ucm_first_context(struct ucm_file *file)
-	__must_hold(&file->mutex)
+	__must_hold(&ucm_lock)
 {
-	lockdep_assert_held(&file->mutex);
+	lockdep_assert_held(&ucm_lock);
 	return list_first_entry_or_null(&file->contexts, struct ucm_context, item);
 }
 
@@ -370,11 +358,11 @@ static struct ucm_context *ucm_file_oldest(struct ucm_file *file)
 {
 	struct ucm_context *ctx;
 
-	mutex_lock(&file->mutex);
+	spin_lock(&ucm_lock);
 	ctx = ucm_first_context(file);
 	if (ctx)
 		kref_get(&ctx->ref);
-	mutex_unlock(&file->mutex);
+	spin_unlock(&ucm_lock);
 	return ctx;
 }
 
@@ -463,8 +451,11 @@ int cm_ucm_init(void)
 	ucm_misc.nodename = kasprintf(GFP_KERNEL, "infiniband/%s", device_name);
 	if (!ucm_misc.nodename)
 		return -ENOMEM;
-	ret = misc_register(&ucm_misc);
+	ucm_close_wq = alloc_workqueue("t3_rdma_ucm", WQ_UNBOUND, 0);
+	ret = ucm_close_wq ? misc_register(&ucm_misc) : -ENOMEM;
 	if (ret) {
+		if (ucm_close_wq)
+			destroy_workqueue(ucm_close_wq);
 		kfree(ucm_misc.nodename);
 		return ret;
 	}
@@ -478,5 +469,6 @@ void cm_ucm_exit(void)
 	if (ucm_sysctl)
 		unregister_net_sysctl_table(ucm_sysctl);
 	misc_deregister(&ucm_misc);
+	destroy_workqueue(ucm_close_wq);
 	kfree(ucm_misc.nodename);
 }

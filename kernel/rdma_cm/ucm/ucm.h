@@ -19,15 +19,11 @@
  * No lock is held while user memory is copied: its process decides how long a copy takes
  * (userfaultfd, FUSE).
  *
- * Locks, in order: ctx->mutex, the id's handler_mutex, @requests of a listener, file->mutex,
- * file->lock. MIGRATE_ID nests the mutexes of a queued request inside the locks of its listener
- * (SINGLE_DEPTH_NESTING).
+ * Locks, in order: ctx->mutex, the id's handler_mutex, @requests of a listener, ucm_lock.
  *
- * To queue an event a handler takes file->lock only: it holds the handler_mutex, and must not sleep
- * in an upcall of the provider. To take an event off the queue needs file->mutex and file->lock.
- * MIGRATE_ID changes ctx->file, under the three mutexes; without an id, under two. A context has a
- * reference on its struct ucm_file, so with one of these mutexes ctx->file may be locked, also if
- * that file has been closed.
+ * ucm_lock is one spinlock for the queues and contexts of all files: a handler does not wait for a
+ * task of the process, and MIGRATE_ID moves a context, its events and its queued requests in one
+ * step. A context has a reference on its struct ucm_file, which may have been closed.
  */
 #ifndef T3_UCM_H
 #define T3_UCM_H
@@ -47,11 +43,11 @@
 
 struct ib_client_nl_info;
 
+extern spinlock_t ucm_lock;	/* innermost */
+
 /**
  * struct ucm_file - an open file
  * @ref: references, of the open file and of each context of the file
- * @mutex: @contexts, the counters of these contexts, and removal from @events
- * @lock: @events, and those of each context
  * @contexts: contexts of the file, oldest first
  * @events: events of all contexts, oldest first
  * @readers: woken when an event was queued
@@ -59,10 +55,8 @@ struct ib_client_nl_info;
  */
 struct ucm_file {
 	struct kref ref;
-	struct mutex mutex;	/* before @lock */
-	spinlock_t lock;	/* innermost */
-	struct list_head contexts __guarded_by(&mutex);
-	struct list_head events __guarded_by(&lock);
+	struct list_head contexts __guarded_by(&ucm_lock);
+	struct list_head events __guarded_by(&ucm_lock);
 	wait_queue_head_t readers;
 	wait_queue_head_t contexts_left;
 };
@@ -73,7 +67,7 @@ struct ucm_file {
  * @number: the name of the id in commands and events
  * @mutex: serializes commands on the context; @cm_id
  * @cm_id: the id; NULL after it was destroyed
- * @file: the file
+ * @file: the file; NULL before ucm_context_publish()
  * @item: in the file's list of contexts
  * @uid: user space's own name for the id; 0 for a request that was not accepted, which reports
  *	no events
@@ -87,14 +81,15 @@ struct ucm_file {
  * @events: its events in the queue of the file, oldest first: the queue may have those of thousands
  * @groups: multicast groups
  * @close: destroys the id after the removal of its device
+ * @close_left: the command that runs queues @close again, with the reference that this has
  */
 struct ucm_context {
 	struct kref ref;
 	u32 number;
 	struct mutex mutex;	/* outermost */
 	struct rdma_cm_id *cm_id __guarded_by(&mutex);
-	struct ucm_file *file __guarded_by(&mutex);	/* see ucm_context_file() */
-	struct list_head item;		/* file->mutex, as @reported and @ended */
+	struct ucm_file *file __guarded_by(&ucm_lock);	/* see ucm_context_file() */
+	struct list_head item;		/* ucm_lock, as @reported and @ended */
 	u64 uid __guarded_by(&mutex);
 	u32 reported;
 	bool usable;			/* set once; see ucm_context_claim() */
@@ -103,9 +98,10 @@ struct ucm_context {
 	atomic_t backlog_left;
 	atomic_t unread;
 	bool addr_change_unread;
-	struct list_head events;	/* file->lock */
+	struct list_head events;	/* ucm_lock */
 	struct list_head groups __guarded_by(&mutex);
 	struct work_struct close;
+	bool close_left;
 };
 
 /**
@@ -126,7 +122,7 @@ struct ucm_group {
 	struct ucm_context *ctx;
 	struct list_head item;		/* ctx->mutex */
 	struct sockaddr_storage addr;
-	u32 reported;			/* file->mutex, as @ended */
+	u32 reported;			/* ucm_lock, as @ended */
 	bool ended;
 };
 
@@ -225,10 +221,7 @@ struct ucm_write_event_cmd {
 
 static_assert(sizeof(struct ucm_write_event_cmd) == 320);
 
-/*
- * The file of a context, without ctx->mutex. It stays if the caller holds one of the other two
- * mutexes, or if no other task knows the context.
- */
+/* The file of a context, without the lock: to compare it. */
 static inline struct ucm_file *ucm_context_file(const struct ucm_context *ctx)
 {
 	return context_unsafe(READ_ONCE(ctx->file));
@@ -276,9 +269,11 @@ int cm_ucm_init(void);
 void cm_ucm_exit(void);
 
 /* ucm_context.c */
+extern struct workqueue_struct *ucm_close_wq;
+void ucm_context_unlock(struct ucm_context *ctx) t3_releases(&ctx->mutex);
 struct ucm_context *ucm_context_get(struct ucm_file *file, u32 number);
-struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *memcg, gfp_t gfp);
-void ucm_context_publish(struct ucm_context *ctx);
+struct ucm_context *ucm_context_alloc(struct mem_cgroup *memcg, gfp_t gfp);
+void ucm_context_publish(struct ucm_context *ctx, struct ucm_file *file) __must_hold(&ucm_lock);
 void ucm_context_put(struct ucm_context *ctx);
 void ucm_file_put(struct ucm_file *file);
 u32 ucm_context_destroy(struct ucm_context *ctx);
@@ -325,6 +320,6 @@ u32 ucm_context_unlist(struct ucm_context *ctx, struct list_head *events);
 u32 ucm_group_unlist(struct ucm_group *group, struct list_head *events)
 	__must_hold(&group->ctx->mutex);
 void ucm_drop_events(struct list_head *events);
-u32 ucm_move(struct ucm_context *ctx, struct ucm_file *to) __must_hold(&ctx->mutex);
+int ucm_move(struct ucm_context *ctx, struct ucm_file *from, struct ucm_file *to, u32 *reported);
 
 #endif

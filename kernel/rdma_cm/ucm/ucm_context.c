@@ -12,10 +12,7 @@ static DEFINE_XARRAY_FLAGS(ucm_contexts, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 
 static void ucm_file_free(struct kref *ref)
 {
-	struct ucm_file *file = container_of(ref, struct ucm_file, ref);
-
-	mutex_destroy(&file->mutex);
-	kfree(file);
+	kfree(container_of(ref, struct ucm_file, ref));
 }
 
 void ucm_file_put(struct ucm_file *file)
@@ -28,7 +25,8 @@ static void ucm_context_free(struct kref *ref)
 	struct ucm_context *ctx = container_of(ref, struct ucm_context, ref);
 
 	mutex_destroy(&ctx->mutex);
-	ucm_file_put(ucm_context_file(ctx));
+	if (ucm_context_file(ctx))
+		ucm_file_put(ucm_context_file(ctx));
 	kfree(ctx);
 }
 
@@ -37,30 +35,54 @@ void ucm_context_put(struct ucm_context *ctx)
 	kref_put(&ctx->ref, ucm_context_free);
 }
 
-/* Until the mutex is released, MIGRATE_ID leaves ctx->file alone, which the id's handler reads. */
+struct workqueue_struct *ucm_close_wq;
+
 static void ucm_context_destroy_id(struct ucm_context *ctx)
+	__must_hold(&ctx->mutex)
 {
-	mutex_lock(&ctx->mutex);
+	lockdep_assert_held(&ctx->mutex);
 	if (ctx->cm_id)
 		t3_rdma_destroy_id(ctx->cm_id);
 	ctx->cm_id = NULL;
-	mutex_unlock(&ctx->mutex);
 }
 
-/* After the removal of the device: destroys the id without waiting for user space. */
+/*
+ * After the removal of the device: destroys the id without waiting for user space. Closes of other
+ * users wait for this worker, so it does not wait for a command that runs on the context: with
+ * @close_left the command has the reference, and queues the work again.
+ */
 static void ucm_context_close(struct work_struct *work)
 {
 	struct ucm_context *ctx = container_of(work, struct ucm_context, close);
+	bool mine;
 
-	ucm_context_destroy_id(ctx);
-	ucm_context_put(ctx);
+	if (xchg(&ctx->close_left, true))
+		ucm_context_put(ctx);
+	if (!mutex_trylock(&ctx->mutex))
+		return;
+	mine = xchg(&ctx->close_left, false);
+	if (mine)
+		ucm_context_destroy_id(ctx);
+	mutex_unlock(&ctx->mutex);
+	if (mine)
+		ucm_context_put(ctx);
+}
+
+/* Ends a command on a context, of which the caller has a reference. */
+void ucm_context_unlock(struct ucm_context *ctx)
+{
+	mutex_unlock(&ctx->mutex);
+	smp_mb(); /* before the read, as in ucm_context_close() */
+	if (READ_ONCE(ctx->close_left) && xchg(&ctx->close_left, false) &&
+	    !queue_work(ucm_close_wq, &ctx->close))
+		ucm_context_put(ctx);
 }
 
 /*
  * Allocates a context that @memcg is charged for. It has one reference, which is the table's, and a
  * number that commands cannot use before ucm_context_publish(). @gfp: GFP_ATOMIC in handlers.
  */
-struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *memcg, gfp_t gfp)
+struct ucm_context *ucm_context_alloc(struct mem_cgroup *memcg, gfp_t gfp)
 {
 	struct ucm_context *ctx;
 
@@ -72,10 +94,7 @@ struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *
 	INIT_LIST_HEAD(&ctx->item);
 	INIT_LIST_HEAD(&ctx->events);
 	INIT_WORK(&ctx->close, ucm_context_close);
-	kref_get(&file->ref);
-	/* Not published yet. */
-	context_unsafe(INIT_LIST_HEAD(&ctx->groups));
-	context_unsafe(ctx->file = file);
+	context_unsafe(INIT_LIST_HEAD(&ctx->groups)); /* not published yet */
 	if (xa_alloc(&ucm_contexts, &ctx->number, ctx, xa_limit_32b, gfp)) {
 		ucm_context_put(ctx);
 		return NULL;
@@ -83,12 +102,12 @@ struct ucm_context *ucm_context_alloc(struct ucm_file *file, struct mem_cgroup *
 	return ctx;
 }
 
-/* From now on commands can use the context. */
-void ucm_context_publish(struct ucm_context *ctx)
+/* From now on commands of the file can use the context. */
+void ucm_context_publish(struct ucm_context *ctx, struct ucm_file *file)
 {
-	struct ucm_file *file = ucm_context_file(ctx);
-
-	lockdep_assert_held(&file->mutex);
+	lockdep_assert_held(&ucm_lock);
+	kref_get(&file->ref);
+	ctx->file = file;
 	list_add_tail(&ctx->item, &file->contexts);
 	/* Commands that find it see the context complete. */
 	smp_store_release(&ctx->usable, true);
@@ -118,7 +137,9 @@ u32 ucm_context_destroy(struct ucm_context *ctx)
 	LIST_HEAD(events);
 	u32 reported;
 
+	mutex_lock(&ctx->mutex);
 	ucm_context_destroy_id(ctx);
+	ucm_context_unlock(ctx);
 	/* If the work item found the id first, it must finish before DESTROY_ID returns. */
 	if (cancel_work_sync(&ctx->close))
 		ucm_context_put(ctx);
@@ -126,7 +147,7 @@ u32 ucm_context_destroy(struct ucm_context *ctx)
 	mutex_lock(&ctx->mutex);
 	reported = ucm_context_unlist(ctx, &events);
 	ucm_end_groups(ctx);
-	mutex_unlock(&ctx->mutex);
+	ucm_context_unlock(ctx);
 	ucm_drop_events(&events);
 	ucm_context_put_number(ctx);
 	return reported;
@@ -136,8 +157,8 @@ u32 ucm_context_destroy(struct ucm_context *ctx)
  * ucm_context_cancel - undo ucm_context_alloc()
  * @ctx: the context, which was not published
  *
- * For a handler, which must not take ctx->mutex, and in an upcall no mutex; no other task knows the
- * context. The caller keeps the id.
+ * For a handler, which must not take ctx->mutex; no other task knows the context. The caller keeps
+ * the id.
  */
 void ucm_context_cancel(struct ucm_context *ctx)
 {

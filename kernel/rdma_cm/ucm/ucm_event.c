@@ -15,6 +15,8 @@
 /* A handler may run in an upcall, and others wait for its worker: it does not wait for memory. */
 #define UCM_HANDLER_GFP		(GFP_ATOMIC | __GFP_NOWARN)
 
+DEFINE_SPINLOCK(ucm_lock);
+
 static void ucm_event_free(struct ucm_event *event)
 {
 	if (event->request)
@@ -126,13 +128,15 @@ static struct ucm_event *ucm_event_new(struct ucm_context *ctx, const struct cm_
 	return event;
 }
 
-/* Appends an event to the queue of a file. */
-static void ucm_event_queue(struct ucm_file *file, struct ucm_event *event)
+/* Queues an event to the file of its context. */
+static void ucm_event_queue(struct ucm_event *event)
+	__must_hold(&ucm_lock)
 {
-	spin_lock(&file->lock);
+	struct ucm_file *file = event->ctx->file;
+
+	lockdep_assert_held(&ucm_lock);
 	list_add_tail(&event->item, &file->events);
 	list_add_tail(&event->ctx_item, &event->ctx->events);
-	spin_unlock(&file->lock);
 	wake_up_interruptible(&file->readers);
 }
 
@@ -140,16 +144,15 @@ static void ucm_event_queue(struct ucm_file *file, struct ucm_event *event)
 static int ucm_queue_request(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 {
 	struct ucm_context *listener = id->context, *ctx;
-	struct ucm_file *file = ucm_context_file(listener);
 	struct cm_id *cm = to_cm_id(id);
 	struct ucm_event *event;
 
-	/* MIGRATE_ID and the end of the listener wait for this. */
+	/* The end of the listener waits for this. */
 	lockdep_assert_held(&cm->handler_mutex);
 	lockdep_assert_held(&cm->listener->requests);
 	if (atomic_dec_if_positive(&listener->backlog_left) < 0)
 		return -ENOMEM;
-	ctx = ucm_context_alloc(file, cm->memcg, UCM_HANDLER_GFP);
+	ctx = ucm_context_alloc(cm->memcg, UCM_HANDLER_GFP);
 	if (!ctx)
 		goto put_backlog;
 	event = ucm_event_new(listener, cm, cm_event);
@@ -161,17 +164,12 @@ static int ucm_queue_request(struct rdma_cm_id *id, struct rdma_cm_event *cm_eve
 	context_unsafe(ctx->cm_id = id); /* not published yet */
 	id->context = ctx;
 
-	if (!cm->in_upcall)
-		mutex_lock(&file->mutex);
-	else if (!mutex_trylock(&file->mutex))
-		goto free_event;
-	ucm_context_publish(ctx);
-	ucm_event_queue(file, event);
-	mutex_unlock(&file->mutex);
+	spin_lock(&ucm_lock);
+	ucm_context_publish(ctx, listener->file);
+	ucm_event_queue(event);
+	spin_unlock(&ucm_lock);
 	return 0;
 
-free_event:
-	ucm_event_free(event);
 cancel_context:
 	/* The caller of this handler destroys the id. */
 	ucm_context_cancel(ctx);
@@ -202,61 +200,122 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 		return ucm_queue_request(id, cm_event);
 	if (ucm_context_uid(ctx) && ucm_event_is_new(ctx, cm_event->event)) {
 		event = ucm_event_new(ctx, cm, cm_event);
-		if (event)
-			ucm_event_queue(ucm_context_file(ctx), event);
-		else if (cm->in_upcall)
+		if (!event && cm->in_upcall)
 			return -ENOMEM;
+		if (event) {
+			spin_lock(&ucm_lock);
+			ucm_event_queue(event);
+			spin_unlock(&ucm_lock);
+		}
 	}
 	if (cm_event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 		kref_get(&ctx->ref);
-		if (!queue_work(t3_unbound_wq, &ctx->close))
+		if (!queue_work(ucm_close_wq, &ctx->close))
 			ucm_context_put(ctx);
 	}
 	return 0;
 }
 
-static void ucm_move_request(struct ucm_context *request, struct ucm_file *to);
-
 /* Adds @n to the number of events of the context, and of the group, that GET_EVENT returned. */
-static void ucm_event_count(struct ucm_file *file, struct ucm_event *event, int n)
-	__must_hold(&file->mutex)
+static void ucm_event_count(struct ucm_event *event, int n)
+	__must_hold(&ucm_lock)
 {
-	lockdep_assert_held(&file->mutex);
+	lockdep_assert_held(&ucm_lock);
 	event->ctx->reported += n;
 	if (event->group)
 		event->group->reported += n;
 }
 
 /*
+ * Moves a context and its queued events. It may have ended: a process may guess the number of a
+ * connect request, and destroy it, before GET_EVENT has returned it.
+ */
+static void ucm_move_context(struct ucm_context *ctx, struct ucm_file *to)
+	__must_hold(&ucm_lock)
+{
+	struct ucm_file *from = ctx->file;
+	struct ucm_event *event;
+
+	lockdep_assert_held(&ucm_lock);
+	if (ctx->ended || from == to)
+		return;
+	list_for_each_entry(event, &ctx->events, ctx_item)
+		list_move_tail(&event->item, &to->events);
+	list_move_tail(&ctx->item, &to->contexts);
+	kref_get(&to->ref);
+	WRITE_ONCE(ctx->file, to);
+	wake_up(&from->contexts_left);
+	wake_up_interruptible(&to->readers);
+	ucm_file_put(from);
+}
+
+/**
+ * ucm_move - move a context, its events, and a listener's queued requests, for MIGRATE_ID
+ * @ctx: the context
+ * @from: its file
+ * @to: the new file
+ * @reported: receives the number of events of the context that GET_EVENT returned from @from
+ *
+ * Return: 0, or -ENOENT if another MIGRATE_ID has moved it.
+ */
+int ucm_move(struct ucm_context *ctx, struct ucm_file *from, struct ucm_file *to, u32 *reported)
+{
+	struct ucm_event *event;
+	int ret = -ENOENT;
+
+	spin_lock(&ucm_lock);
+	if (ctx->file == from) {
+		ret = 0;
+		*reported = ctx->reported;
+		ucm_move_context(ctx, to);
+		list_for_each_entry(event, &ctx->events, ctx_item)
+			if (event->request)
+				ucm_move_context(event->request, to);
+	}
+	spin_unlock(&ucm_lock);
+	return ret;
+}
+
+/*
  * Puts an event that could not be copied back to the front of the queue; if its context has been
  * destroyed meanwhile, drops it. If MIGRATE_ID has moved the context meanwhile, the event goes to
- * the new file, and so does the context of its connect request. ctx->mutex keeps the context in
- * its file, and from being destroyed.
+ * the new file, and so does the context of its connect request.
  */
 static void ucm_event_requeue(struct ucm_event *event)
 {
-	struct ucm_context *ctx = event->ctx, *request = event->request;
-	struct ucm_file *file;
+	struct ucm_context *ctx = event->ctx;
 	bool ended;
 
-	mutex_lock(&ctx->mutex);
-	file = ctx->file;
+	spin_lock(&ucm_lock);
+	ucm_event_count(event, -1);
 	ended = ctx->ended || (event->group && event->group->ended);
-	if (!ended && request && ucm_context_file(request) != file)
-		ucm_move_request(request, file);
-	mutex_lock(&file->mutex);
-	ucm_event_count(file, event, -1);
 	if (!ended) {
-		spin_lock(&file->lock);
-		list_add(&event->item, &file->events);
+		list_add(&event->item, &ctx->file->events);
 		list_add(&event->ctx_item, &ctx->events);
-		spin_unlock(&file->lock);
-		wake_up_interruptible(&file->readers);
+		if (event->request)
+			ucm_move_context(event->request, ctx->file);
+		wake_up_interruptible(&ctx->file->readers);
 	}
-	mutex_unlock(&file->mutex);
-	mutex_unlock(&ctx->mutex);
+	spin_unlock(&ucm_lock);
 	if (ended)
 		ucm_event_drop(event);
+}
+
+/* Takes the oldest event of a file, or returns NULL. */
+static struct ucm_event *ucm_event_take(struct ucm_file *file)
+{
+	struct ucm_event *event;
+
+	spin_lock(&ucm_lock);
+	event = list_first_entry_or_null(&file->events, struct ucm_event, item);
+	if (event) {
+		list_del_init(&event->item);
+		list_del(&event->ctx_item);
+		/* Before user space has it, so that DESTROY_ID waits for its acknowledgment. */
+		ucm_event_count(event, 1);
+	}
+	spin_unlock(&ucm_lock);
+	return event;
 }
 
 int ucm_get_event(struct ucm_call *call)
@@ -266,25 +325,12 @@ int ucm_get_event(struct ucm_call *call)
 	struct ucm_event *event;
 	int ret;
 
-	mutex_lock(&file->mutex);
-	while (!ucm_has_events(file)) {
-		mutex_unlock(&file->mutex);
+	while (!(event = ucm_event_take(file))) {
 		if (call->filp->f_flags & O_NONBLOCK)
 			return -EAGAIN;
 		if (wait_event_interruptible(file->readers, ucm_has_events(file)))
 			return -ERESTARTSYS;
-		mutex_lock(&file->mutex);
 	}
-	spin_lock(&file->lock);
-	event = list_first_entry(&file->events, struct ucm_event, item);
-	list_del_init(&event->item);
-	list_del(&event->ctx_item);
-	spin_unlock(&file->lock);
-	/* Count it before user space has it, so that DESTROY_ID waits for its acknowledgment. */
-	ucm_event_count(file, event, 1);
-	mutex_unlock(&file->mutex);
-	if (event->request && ucm_context_file(event->request) != file)
-		ucm_move_request(event->request, file);
 	ret = ucm_copy_resp(call, cmd->response, &event->resp, sizeof(event->resp));
 	if (ret) {
 		ucm_event_requeue(event);
@@ -313,48 +359,47 @@ int ucm_write_event(struct ucm_call *call)
 	ucm_event_init(event, call->ctx, cmd->event);
 	event->resp.status = cmd->status;
 	memcpy(&event->resp.param, &cmd->param, sizeof(cmd->param.arg));
-	/* Not call->file: MIGRATE_ID may have moved the context before its mutex was taken. */
-	ucm_event_queue(call->ctx->file, event);
+	spin_lock(&ucm_lock);
+	ucm_event_queue(event);
+	spin_unlock(&ucm_lock);
 	return 0;
 }
 
 /* Takes the events of a context, or only those of its @group, off the queue of its file. */
-static void ucm_take_events(struct ucm_file *file, struct ucm_context *ctx,
-			    const struct ucm_group *group, struct list_head *taken)
-	__must_hold(&file->mutex)
+static void ucm_take_events(struct ucm_context *ctx, const struct ucm_group *group,
+			    struct list_head *taken)
+	__must_hold(&ucm_lock)
 {
 	struct ucm_event *event, *next;
 
-	lockdep_assert_held(&file->mutex);
-	spin_lock(&file->lock);
+	lockdep_assert_held(&ucm_lock);
 	list_for_each_entry_safe(event, next, &ctx->events, ctx_item) {
 		if (group && event->group != group)
 			continue;
 		list_del(&event->ctx_item);
 		list_move_tail(&event->item, taken);
 	}
-	spin_unlock(&file->lock);
 }
 
 /**
- * ucm_context_unlist - take a context that is destroyed off its file
- * @ctx: the context, which has no id. The caller holds its mutex, or no other task knows it
+ * ucm_context_unlist - take a context that is destroyed off its file, if it has one
+ * @ctx: the context, which has no id
  * @events: receives the queued events of the context
  *
  * Return: number of events that GET_EVENT returned.
  */
 u32 ucm_context_unlist(struct ucm_context *ctx, struct list_head *events)
 {
-	struct ucm_file *file = ucm_context_file(ctx);
 	u32 reported;
 
-	mutex_lock(&file->mutex);
-	ucm_take_events(file, ctx, NULL, events);
+	spin_lock(&ucm_lock);
+	ucm_take_events(ctx, NULL, events);
 	list_del_init(&ctx->item);
 	WRITE_ONCE(ctx->ended, true);
 	reported = ctx->reported;
-	mutex_unlock(&file->mutex);
-	wake_up(&file->contexts_left);
+	if (ctx->file)
+		wake_up(&ctx->file->contexts_left);
+	spin_unlock(&ucm_lock);
 	return reported;
 }
 
@@ -367,15 +412,14 @@ u32 ucm_context_unlist(struct ucm_context *ctx, struct list_head *events)
  */
 u32 ucm_group_unlist(struct ucm_group *group, struct list_head *events)
 {
-	struct ucm_file *file = group->ctx->file;
 	u32 reported;
 
 	lockdep_assert_held(&group->ctx->mutex);
-	mutex_lock(&file->mutex);
-	ucm_take_events(file, group->ctx, group, events);
+	spin_lock(&ucm_lock);
+	ucm_take_events(group->ctx, group, events);
 	group->ended = true;
 	reported = group->reported;
-	mutex_unlock(&file->mutex);
+	spin_unlock(&ucm_lock);
 	return reported;
 }
 
@@ -386,109 +430,4 @@ void ucm_drop_events(struct list_head *events)
 
 	list_for_each_entry_safe(event, next, events, item)
 		ucm_event_drop(event);
-}
-
-/*
- * Moves a context, and takes its events off the queue. No handler of its id runs. Return: number of
- * events that GET_EVENT returned before.
- */
-static u32 ucm_move_context(struct ucm_context *ctx, struct ucm_file *to,
-			    struct list_head *events)
-	__must_hold(&ctx->mutex)
-{
-	struct ucm_file *from = ctx->file;
-	u32 reported;
-
-	lockdep_assert_held(&ctx->mutex);
-	lockdep_assert(!ctx->cm_id || lockdep_is_held(&to_cm_id(ctx->cm_id)->handler_mutex));
-	mutex_lock(&from->mutex);
-	ucm_take_events(from, ctx, NULL, events);
-	list_del_init(&ctx->item);
-	reported = ctx->reported;
-	mutex_unlock(&from->mutex);
-
-	kref_get(&to->ref);
-	mutex_lock(&to->mutex);
-	WRITE_ONCE(ctx->file, to);
-	list_add_tail(&ctx->item, &to->contexts);
-	mutex_unlock(&to->mutex);
-	wake_up(&from->contexts_left);
-	ucm_file_put(from);
-	return reported;
-}
-
-/* Appends events to the queue of a file. */
-static void ucm_queue_events(struct ucm_file *file, struct list_head *events)
-{
-	struct ucm_event *event;
-
-	spin_lock(&file->lock);
-	list_for_each_entry(event, events, item)
-		list_add_tail(&event->ctx_item, &event->ctx->events);
-	list_splice_tail(events, &file->events);
-	spin_unlock(&file->lock);
-	wake_up_interruptible(&file->readers);
-}
-
-/*
- * Moves a connect request, along with its listener. A process may have guessed its number before
- * GET_EVENT has returned it, and so:
- *
- *  - it may have accepted the request, and then events of the request come;
- *  - it may have destroyed the request, and then the context is not moved.
- *
- * The request has no id if its device was removed.
- */
-static void ucm_move_locked_request(struct ucm_context *request, struct ucm_file *to)
-	__context_unsafe(/* without an id there is no handler to lock out */)
-{
-	struct cm_id *id;
-	LIST_HEAD(moved);
-
-	lockdep_assert_held(&request->mutex);
-	id = request->cm_id ? to_cm_id(request->cm_id) : NULL;
-	if (id)
-		mutex_lock_nested(&id->handler_mutex, SINGLE_DEPTH_NESTING);
-	if (!request->ended) {
-		ucm_move_context(request, to, &moved);
-		ucm_queue_events(to, &moved);
-	}
-	if (id)
-		cm_handler_release(id);
-}
-
-static void ucm_move_request(struct ucm_context *request, struct ucm_file *to)
-{
-	mutex_lock_nested(&request->mutex, SINGLE_DEPTH_NESTING);
-	ucm_move_locked_request(request, to);
-	mutex_unlock(&request->mutex);
-}
-
-/**
- * ucm_move - move a context to another file, for MIGRATE_ID
- * @ctx: the context, which has an id; the caller holds its mutex and the id's handler_mutex
- * @to: the new file
- *
- * Moves its events, too, and the contexts of a listener's queued requests. Workers wait meanwhile
- * that handle other requests, so this does not wait for a command on a request, of a process that
- * has guessed its number: then GET_EVENT moves the request.
- *
- * Return: number of events of the context that GET_EVENT returned from the old file. The new file
- * may be read as soon as it has the others.
- */
-u32 ucm_move(struct ucm_context *ctx, struct ucm_file *to)
-{
-	struct ucm_event *event;
-	LIST_HEAD(moved);
-	u32 reported;
-
-	lockdep_assert_held(&ctx->mutex);
-	reported = ucm_move_context(ctx, to, &moved);
-	list_for_each_entry(event, &moved, item)
-		if (event->request && mutex_trylock(&event->request->mutex)) {
-			ucm_move_locked_request(event->request, to);
-			mutex_unlock(&event->request->mutex);
-		}
-	ucm_queue_events(to, &moved);
-	return reported;
 }

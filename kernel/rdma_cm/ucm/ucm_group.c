@@ -159,7 +159,7 @@ static u32 ucm_group_leave(struct ucm_group *group)
 		cm_leave(to_cm_id(ctx->cm_id), (struct sockaddr *)&group->addr, group);
 	list_del_init(&group->item);
 	reported = ucm_group_unlist(group, &events);
-	mutex_unlock(&ctx->mutex);
+	ucm_context_unlock(ctx);
 	ucm_drop_events(&events);
 	ucm_group_put(group);
 	ucm_context_put(ctx);

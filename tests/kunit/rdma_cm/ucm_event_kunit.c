@@ -14,8 +14,7 @@ static void find_locks(void)
 	unsigned long number;
 	struct ucm_context *ctx;
 
-	locked |= mutex_is_locked(&ucm_of(&filp)->mutex) ||
-		  mutex_is_locked(&ucm_of(&other_filp)->mutex);
+	lockdep_assert_not_held(&ucm_lock);
 	xa_for_each(&ucm_contexts, number, ctx)
 		locked |= mutex_is_locked(&ctx->mutex) ||
 			  (ctx->cm_id && mutex_is_locked(&to_cm_id(ctx->cm_id)->handler_mutex));
@@ -373,16 +372,16 @@ static DECLARE_WORK(busy, wait_for_closes_go_on);
 static void hold_closes(struct kunit *test)
 {
 	reinit_completion(&closes_go_on);
-	wq_of_closes = alloc_ordered_workqueue("ucm_closes", 0);
-	KUNIT_ASSERT_NOT_NULL(test, wq_of_closes);
-	queue_work(wq_of_closes, &busy);
+	ucm_close_wq = alloc_ordered_workqueue("ucm_closes", 0);
+	KUNIT_ASSERT_NOT_NULL(test, ucm_close_wq);
+	queue_work(ucm_close_wq, &busy);
 }
 
 static void run_closes(void)
 {
 	complete(&closes_go_on);
-	destroy_workqueue(wq_of_closes);
-	wq_of_closes = NULL;
+	destroy_workqueue(ucm_close_wq);
+	ucm_close_wq = t3_unbound_wq;
 }
 
 static struct ucm_context *context_of(u32 number)
@@ -410,6 +409,32 @@ static void an_id_is_destroyed_before_its_close_runs(struct kunit *test)
 			    "the context is left, and holds its file");
 	flush_work(&removal);
 	run_closes();
+}
+
+/* Closes of other users wait for the worker. The command that runs queues it again, once. */
+static void a_close_waits_for_no_command(struct kunit *test)
+{
+	struct rdma_cm_event removed = { .event = RDMA_CM_EVENT_DEVICE_REMOVAL };
+	struct ucm_context *ctx = context_of(create(test));
+	int i, j;
+
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	kref_get(&ctx->ref);
+	mutex_lock(&ctx->mutex);	/* a command */
+	for (i = 0; i < 2; i++) {
+		t3_rdma_lock_handler(ctx->cm_id);
+		KUNIT_EXPECT_EQ(test, ucm_handler(ctx->cm_id, &removed), 0);
+		t3_rdma_unlock_handler(ctx->cm_id);
+		for (j = 0; j < 100 && work_busy(&ctx->close); j++)
+			msleep(20);
+		KUNIT_EXPECT_EQ(test, work_busy(&ctx->close), 0u);
+	}
+	KUNIT_EXPECT_NOT_NULL(test, ctx->cm_id);
+	ucm_context_unlock(ctx);
+	flush_work(&ctx->close);
+	KUNIT_EXPECT_NULL(test, ctx->cm_id);
+	KUNIT_EXPECT_EQ(test, kref_read(&ctx->ref), 2u + atomic_read(&ctx->unread));
+	ucm_context_put(ctx);
 }
 
 /* A removal that finds the close queued takes no second reference for it. */
@@ -617,6 +642,7 @@ static struct kunit_case ucm_event_cases[] = {
 	KUNIT_CASE(a_device_is_removed_while_an_event_is_copied),
 	KUNIT_CASE(an_id_is_destroyed_before_its_close_runs),
 	KUNIT_CASE(a_close_is_queued_once),
+	KUNIT_CASE(a_close_waits_for_no_command),
 	KUNIT_CASE(an_id_is_found_only_after_success),
 	KUNIT_CASE(a_request_is_found_only_when_it_is_complete),
 	KUNIT_CASE(unread_events_are_limited),

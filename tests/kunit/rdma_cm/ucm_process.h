@@ -50,17 +50,6 @@ static struct file *file_of(unsigned int fd);
 #define fget(fd)	file_of(fd)
 #define fput(file)	((void)(file))
 
-/* Where ids are closed after the removal of their device, if a test has such a workqueue. */
-static struct workqueue_struct *wq_of_closes;
-
-static struct workqueue_struct *wq_for_closes(void)
-{
-	return wq_of_closes ? wq_of_closes : t3_unbound_wq;
-}
-
-#undef t3_unbound_wq
-#define t3_unbound_wq	wq_for_closes()
-
 #include "ucm_cmd.c"
 /* A join stores over an entry that is allocated, so the store does not fail. */
 #pragma push_macro("xa_store")
@@ -216,6 +205,7 @@ static int open_files(struct kunit *test)
 	reserve_tcp_ports = false;	/* the host does not have the addresses of the device */
 	fake_uncharged = 0;
 	fake_sleeping_charges = 0;
+	ucm_close_wq = t3_unbound_wq;
 	during_copy = NULL;
 	slow_memory = NULL;
 	unmapped_memory = NULL;

@@ -56,7 +56,7 @@ static void run_command(struct work_struct *work)
 	mutex_unlock(&cmd->ctx->mutex);
 }
 
-/* The process has guessed the number of the request. GET_EVENT moves it then. */
+/* The process has guessed the number of the request. */
 static void a_migration_waits_for_no_command(struct kunit *test)
 {
 	u32 request = guess_request(test);
@@ -99,10 +99,10 @@ static void a_request_migrates_with_its_events(struct kunit *test)
 	KUNIT_EXPECT_TRUE_MSG(test, list_empty(&ucm_of(&filp)->events),
 			      "an event is left in the old file");
 	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
+	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_CONNECT_REQUEST);
+	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
 	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ESTABLISHED);
 	KUNIT_EXPECT_EQ(test, event.id, request);
-	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), 0);
-	KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_CONNECT_REQUEST);
 	KUNIT_EXPECT_EQ(test, get_event_of(&other_filp), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, destroy_of(&other_filp, request, &reported), 0);
 	KUNIT_EXPECT_EQ(test, reported, 1u);
@@ -263,19 +263,20 @@ static void a_request_outlives_its_listener(struct kunit *test)
 }
 
 /*
- * An upcall completes a request and cannot report it, because the file is locked. Then the listener
- * ends, before the worker reports the request.
+ * An upcall completes a request and cannot report it, because the backlog is full. Then the
+ * listener ends, before the worker reports the request.
  */
 static void a_request_that_is_complete_outlives_its_listener(struct kunit *test)
 {
-	struct ucm_file *file = filp.private_data;
+	struct ucm_context *ctx;
 
 	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
 		kunit_skip(test, "no request is handled in an upcall");
 	hold_next_request(test, "cm_work_begins", listener_has_ended);
-	mutex_lock(&file->mutex);
+	ctx = xa_load(&ucm_contexts, victim);
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	atomic_set(&ctx->backlog_left, 0);
 	KUNIT_EXPECT_EQ(test, fake_request(), 0);
-	mutex_unlock(&file->mutex);
 	expect_rejected(test);
 }
 
@@ -295,20 +296,12 @@ static void an_upcall_waits_for_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, get_event(), 0);
 	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
 
-	mutex_lock(&file->mutex);
-	KUNIT_EXPECT_EQ(test, fake_request(), 0);
-	KUNIT_EXPECT_FALSE(test, ucm_has_events(file));
-	mutex_unlock(&file->mutex);
-	flush_workqueue(cm_wq);
-	KUNIT_EXPECT_EQ(test, get_event(), 0);
-	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
-
 	KUNIT_EXPECT_EQ(test, fake_request(), 0);
 	if (IS_ENABLED(CONFIG_PREEMPT_COUNT)) /* otherwise it is always the worker */
 		KUNIT_EXPECT_TRUE(test, ucm_has_events(file));
 	flush_workqueue(cm_wq);
 	KUNIT_EXPECT_EQ(test, get_event(), 0);
-	KUNIT_EXPECT_EQ(test, number_of_ids(), 4u);
+	KUNIT_EXPECT_EQ(test, number_of_ids(), 3u);
 }
 
 /* The events of others wait for the workers, and a task of a process may take long. */
