@@ -214,7 +214,7 @@ public:
     bool auto_credit(ConnId id);
     /// While set, received data (within the window) and the FIN are buffered and not delivered.
     bool hold(ConnId id, bool on);
-    /// The least MSS of a connection, whatever the peer's option says: bounds the overhead.
+    /// The least MSS of a connection, whatever the peer's option has: bounds the overhead.
     static constexpr std::uint16_t min_mss = 48;
     /// Lowers the maximum segment size of later records.
     bool limit_mss(ConnId id, std::uint16_t mss);
