@@ -463,13 +463,14 @@ static void cm_id_work(struct work_struct *work)
  *    caller must not wait for it. That task queues the worker.
  *  - The caller holds a spinlock, as siw does with its socket's callback lock. Softirqs take that
  *    lock while a task holds one of ours.
- *  - The kernel has no preemption counter (preemptible() is 0), or interrupts are off.
+ *  - The kernel has no preemption counter (preemptible() is 0), or interrupts are off, or the
+ *    caller is a softirq of PREEMPT_RT.
  */
 static void cm_dispatch_inline(struct cm_id *id, enum cm_dispatch dispatch)
 {
 	bool done;
 
-	if (!preemptible()) {
+	if (!preemptible() || !in_task()) {
 		cm_queue_work(id);
 		return;
 	}

@@ -175,7 +175,7 @@ void cm_handler_lock(struct cm_id *id)
 {
 	if (cm_in_handler(id))
 		return;
-	if (id->user)
+	if (id->user && work_pending(&id->work))
 		flush_work(&id->work);
 	mutex_lock(&id->handler_mutex);
 }

@@ -81,7 +81,7 @@ struct ucm_file {
  * @events: its events in the queue of the file, oldest first: the queue may have those of thousands
  * @groups: multicast groups
  * @close: destroys the id after the removal of its device
- * @close_left: the command that runs queues @close again, with the reference that this has
+ * @close_left: the command that runs does what @close would, with the reference that this has
  */
 struct ucm_context {
 	struct kref ref;

@@ -49,7 +49,7 @@ static void ucm_context_destroy_id(struct ucm_context *ctx)
 /*
  * After the removal of the device: destroys the id without waiting for user space. Closes of other
  * users wait for this worker, so it does not wait for a command that runs on the context: with
- * @close_left the command has the reference, and queues the work again.
+ * @close_left the command has the reference, and closes.
  */
 static void ucm_context_close(struct work_struct *work)
 {
@@ -68,13 +68,26 @@ static void ucm_context_close(struct work_struct *work)
 		ucm_context_put(ctx);
 }
 
-/* Ends a command on a context, of which the caller has a reference. */
+static bool ucm_context_take_close(struct ucm_context *ctx)
+{
+	return READ_ONCE(ctx->close_left) && xchg(&ctx->close_left, false);
+}
+
+/*
+ * Ends a command on a context, of which the caller has a reference. A close that was left is done
+ * here: its worker would have no turn while other commands follow.
+ */
 void ucm_context_unlock(struct ucm_context *ctx)
 {
+	bool close = ucm_context_take_close(ctx);
+
+	if (close)
+		ucm_context_destroy_id(ctx);
 	mutex_unlock(&ctx->mutex);
+	if (close)
+		ucm_context_put(ctx);
 	smp_mb(); /* before the read, as in ucm_context_close() */
-	if (READ_ONCE(ctx->close_left) && xchg(&ctx->close_left, false) &&
-	    !queue_work(ucm_close_wq, &ctx->close))
+	if (ucm_context_take_close(ctx) && !queue_work(ucm_close_wq, &ctx->close))
 		ucm_context_put(ctx);
 }
 

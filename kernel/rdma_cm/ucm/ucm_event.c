@@ -128,8 +128,18 @@ static struct ucm_event *ucm_event_new(struct ucm_context *ctx, const struct cm_
 	return event;
 }
 
-/* Queues an event to the file of its context. */
-static void ucm_event_queue(struct ucm_event *event)
+/*
+ * Wakes the readers of a file, and puts a reference on it. All users wait for ucm_lock, and a
+ * process decides how many readers wait (epoll): so not under the lock.
+ */
+static void ucm_wake_readers(struct ucm_file *file)
+{
+	wake_up_interruptible(&file->readers);
+	ucm_file_put(file);
+}
+
+/* Queues an event to the file of its context. Return: the file, for ucm_wake_readers(). */
+static struct ucm_file *ucm_event_queue(struct ucm_event *event)
 	__must_hold(&ucm_lock)
 {
 	struct ucm_file *file = event->ctx->file;
@@ -137,13 +147,25 @@ static void ucm_event_queue(struct ucm_event *event)
 	lockdep_assert_held(&ucm_lock);
 	list_add_tail(&event->item, &file->events);
 	list_add_tail(&event->ctx_item, &event->ctx->events);
-	wake_up_interruptible(&file->readers);
+	kref_get(&file->ref);
+	return file;
+}
+
+static void ucm_event_send(struct ucm_event *event)
+{
+	struct ucm_file *file;
+
+	spin_lock(&ucm_lock);
+	file = ucm_event_queue(event);
+	spin_unlock(&ucm_lock);
+	ucm_wake_readers(file);
 }
 
 /* Allocates a context for a connect request. User space gets its number with the event. */
 static int ucm_queue_request(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 {
 	struct ucm_context *listener = id->context, *ctx;
+	struct ucm_file *file;
 	struct cm_id *cm = to_cm_id(id);
 	struct ucm_event *event;
 
@@ -166,8 +188,9 @@ static int ucm_queue_request(struct rdma_cm_id *id, struct rdma_cm_event *cm_eve
 
 	spin_lock(&ucm_lock);
 	ucm_context_publish(ctx, listener->file);
-	ucm_event_queue(event);
+	file = ucm_event_queue(event);
 	spin_unlock(&ucm_lock);
+	ucm_wake_readers(file);
 	return 0;
 
 cancel_context:
@@ -202,11 +225,8 @@ int ucm_handler(struct rdma_cm_id *id, struct rdma_cm_event *cm_event)
 		event = ucm_event_new(ctx, cm, cm_event);
 		if (!event && cm->in_upcall)
 			return -ENOMEM;
-		if (event) {
-			spin_lock(&ucm_lock);
-			ucm_event_queue(event);
-			spin_unlock(&ucm_lock);
-		}
+		if (event)
+			ucm_event_send(event);
 	}
 	if (cm_event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 		kref_get(&ctx->ref);
@@ -245,7 +265,6 @@ static void ucm_move_context(struct ucm_context *ctx, struct ucm_file *to)
 	kref_get(&to->ref);
 	WRITE_ONCE(ctx->file, to);
 	wake_up(&from->contexts_left);
-	wake_up_interruptible(&to->readers);
 	ucm_file_put(from);
 }
 
@@ -273,6 +292,7 @@ int ucm_move(struct ucm_context *ctx, struct ucm_file *from, struct ucm_file *to
 				ucm_move_context(event->request, to);
 	}
 	spin_unlock(&ucm_lock);
+	wake_up_interruptible(&to->readers);	/* the command keeps it */
 	return ret;
 }
 
@@ -284,20 +304,22 @@ int ucm_move(struct ucm_context *ctx, struct ucm_file *from, struct ucm_file *to
 static void ucm_event_requeue(struct ucm_event *event)
 {
 	struct ucm_context *ctx = event->ctx;
-	bool ended;
+	struct ucm_file *file = NULL;
 
 	spin_lock(&ucm_lock);
 	ucm_event_count(event, -1);
-	ended = ctx->ended || (event->group && event->group->ended);
-	if (!ended) {
-		list_add(&event->item, &ctx->file->events);
+	if (!ctx->ended && !(event->group && event->group->ended)) {
+		file = ctx->file;
+		kref_get(&file->ref);
+		list_add(&event->item, &file->events);
 		list_add(&event->ctx_item, &ctx->events);
 		if (event->request)
-			ucm_move_context(event->request, ctx->file);
-		wake_up_interruptible(&ctx->file->readers);
+			ucm_move_context(event->request, file);
 	}
 	spin_unlock(&ucm_lock);
-	if (ended)
+	if (file)
+		ucm_wake_readers(file);
+	else
 		ucm_event_drop(event);
 }
 
@@ -359,9 +381,7 @@ int ucm_write_event(struct ucm_call *call)
 	ucm_event_init(event, call->ctx, cmd->event);
 	event->resp.status = cmd->status;
 	memcpy(&event->resp.param, &cmd->param, sizeof(cmd->param.arg));
-	spin_lock(&ucm_lock);
-	ucm_event_queue(event);
-	spin_unlock(&ucm_lock);
+	ucm_event_send(event);
 	return 0;
 }
 

@@ -58,7 +58,7 @@ int ucm_query_route(struct ucm_call *call)
 	struct rdma_addr *addr = &id->route.addr;
 	struct rdma_ucm_query_route_resp resp = {};
 
-	t3_rdma_lock_handler(id);
+	cm_handler_lock(to_cm_id(id));
 	memcpy(&resp.src_addr, &addr->src_addr, sizeof(resp.src_addr));
 	memcpy(&resp.dst_addr, &addr->dst_addr, sizeof(resp.dst_addr));
 	if (id->device) {
@@ -73,7 +73,7 @@ int ucm_query_route(struct ucm_call *call)
 	resp.num_paths = id->route.num_pri_alt_paths;
 	if (resp.num_paths)
 		ucm_copy_path(&resp.ib_route[0], id->route.path_rec);
-	t3_rdma_unlock_handler(id);
+	cm_handler_unlock(to_cm_id(id));
 	return ucm_respond(call, cmd->response, &resp, sizeof(resp));
 }
 
@@ -94,13 +94,13 @@ static int ucm_query_addr(struct ucm_call *call, u64 response)
 	struct sockaddr *dst = (struct sockaddr *)&id->route.addr.dst_addr;
 	struct rdma_ucm_query_addr_resp resp = {};
 
-	t3_rdma_lock_handler(id);
+	cm_handler_lock(to_cm_id(id));
 	resp.src_size = rdma_addr_size(src);
 	resp.dst_size = rdma_addr_size(dst);
 	memcpy(&resp.src_addr, src, resp.src_size);
 	memcpy(&resp.dst_addr, dst, resp.dst_size);
 	ucm_fill_device(id, &resp);
-	t3_rdma_unlock_handler(id);
+	cm_handler_unlock(to_cm_id(id));
 	return ucm_respond(call, response, &resp, sizeof(resp));
 }
 
@@ -131,13 +131,13 @@ static int ucm_query_gid(struct ucm_call *call, u64 response)
 		.dst_size = sizeof(struct sockaddr_ib),
 	};
 
-	t3_rdma_lock_handler(id);
+	cm_handler_lock(to_cm_id(id));
 	ucm_fill_device(id, &resp);
 	ucm_fill_gid(id, (struct sockaddr *)&id->route.addr.src_addr, ucm_sgid,
 		     &resp.src_addr);
 	ucm_fill_gid(id, (struct sockaddr *)&id->route.addr.dst_addr, ucm_dgid,
 		     &resp.dst_addr);
-	t3_rdma_unlock_handler(id);
+	cm_handler_unlock(to_cm_id(id));
 	return ucm_respond(call, response, &resp, sizeof(resp));
 }
 
