@@ -46,28 +46,6 @@ static void ucm_context_destroy_id(struct ucm_context *ctx)
 	ctx->cm_id = NULL;
 }
 
-/*
- * After the removal of the device: destroys the id without waiting for user space. Closes of other
- * users wait for this worker, so it does not wait for a command that runs on the context: with
- * @close_left the command has the reference, and closes.
- */
-static void ucm_context_close(struct work_struct *work)
-{
-	struct ucm_context *ctx = container_of(work, struct ucm_context, close);
-	bool mine;
-
-	if (xchg(&ctx->close_left, true))
-		ucm_context_put(ctx);
-	if (!mutex_trylock(&ctx->mutex))
-		return;
-	mine = xchg(&ctx->close_left, false);
-	if (mine)
-		ucm_context_destroy_id(ctx);
-	mutex_unlock(&ctx->mutex);
-	if (mine)
-		ucm_context_put(ctx);
-}
-
 static bool ucm_context_take_close(struct ucm_context *ctx)
 {
 	return READ_ONCE(ctx->close_left) && xchg(&ctx->close_left, false);
@@ -89,6 +67,23 @@ void ucm_context_unlock(struct ucm_context *ctx)
 	smp_mb(); /* before the read, as in ucm_context_close() */
 	if (ucm_context_take_close(ctx) && !queue_work(ucm_close_wq, &ctx->close))
 		ucm_context_put(ctx);
+}
+
+/*
+ * After the removal of the device: destroys the id without waiting for user space. Closes of other
+ * users wait for this worker, so it does not wait for a command that runs on the context: with
+ * @close_left, which has a reference, the command closes.
+ */
+static void ucm_context_close(struct work_struct *work)
+{
+	struct ucm_context *ctx = container_of(work, struct ucm_context, close);
+
+	kref_get(&ctx->ref);
+	if (xchg(&ctx->close_left, true))
+		ucm_context_put(ctx);
+	if (mutex_trylock(&ctx->mutex))
+		ucm_context_unlock(ctx);
+	ucm_context_put(ctx);
 }
 
 /*

@@ -411,7 +411,7 @@ static void an_id_is_destroyed_before_its_close_runs(struct kunit *test)
 	run_closes();
 }
 
-/* Closes of other users wait for the worker. The command that runs queues it again, once. */
+/* Closes of other users wait for the worker. The command that runs closes, once. */
 static void a_close_waits_for_no_command(struct kunit *test)
 {
 	struct rdma_cm_event removed = { .event = RDMA_CM_EVENT_DEVICE_REMOVAL };
