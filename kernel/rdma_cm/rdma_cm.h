@@ -46,7 +46,8 @@
  *			same time as the handler takes it, too. A connect request to a module is
  *			handled under the listener's mutex and then the new id's.
  *  id->requests	read: the handlers of connect requests to the id of a process, under the
- *			handler_mutex of the new id, at the same time. Write: the end of the id.
+ *			handler_mutex of the new id, at the same time. Write: the end of the id,
+ *			and t3_rdma_lock_handler().
  *  id->listen_mutex	id->listeners. Held across iw_create_listen and iw_destroy_listen;
  *			nothing that these calls may wait for takes it.
  *  rtnl		of the network; joins and leaves of multicast groups take it

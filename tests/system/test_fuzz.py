@@ -15,7 +15,7 @@ NEVER = set(
     " destroy_ah_i open_xrcd create_flow advise_mr_i modify_cq cm_join_ip cm_join cm_leave"
     " post_send post_recv poll_cq".split()
 )
-# Commands in no seed, which half a minute may not reach.
+# Commands that are valid by chance only, or after what the other host does.
 RARE = {"garbage", "cm_notify", "cm_reject"}
 # Needs a request of the other host, for which half a minute of a busy machine may be too short.
 NEEDS_PEER = {"cm_accept"}

@@ -86,8 +86,8 @@ def negotiated(mixed):
     assert lines
 
 
-def run(start_server, start_client, patience=PATIENCE):
-    return run_both(start_server, start_client, patience)
+def run(start_server, start_client):
+    return run_both(start_server, start_client, PATIENCE)
 
 
 def rping(mixed, server, options):

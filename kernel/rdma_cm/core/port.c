@@ -42,7 +42,7 @@ MODULE_PARM_DESC(reserve_tcp_ports, "hold a TCP socket on the port of each bound
 
 /* Each bind to a port goes through its owners, with the mutex that they wait for. */
 #define CM_PORT_MAX_OWNERS	1024
-/* How many ports a worker tries, for which others wait. */
+/* How many ports the result of a lookup tries: others wait for its worker. */
 #define CM_PORT_TRIES		256
 
 struct cm_port_key {
@@ -436,7 +436,7 @@ static int cm_port_reserve_own(struct cm_id *id, struct socket *sock)
 /**
  * cm_port_reserve - reserve the port of an id that a lookup has bound, if that is not done yet
  * @id: the id, which has its device, or listens without
- * @any: in a worker: if the host's TCP has the port meanwhile, take another one
+ * @any: for the result of a lookup: if the host's TCP has the port meanwhile, take another one
  *
  * If no other one is free, the id has no port, and the next call tries again.
  *

@@ -19,6 +19,15 @@ struct Numbers {
 
 class TcpState : public Script {
 protected:
+    /// Both ends scale their windows.
+    void connect_with_scale() {
+        options.window_scale = 6;
+        options.offer_window_scale = true;
+        open();
+        send_segment(
+            {.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1001, .mss = 1000, .scale = std::uint8_t{6}});
+    }
+
     Numbers enter(State wanted) {
         end.params.msl = 30 * second;
         connect();
@@ -332,14 +341,7 @@ TEST_F(TcpState, DataThatWaitsIsFreedInParts) {
         for (const bool held : {false, true}) {
             SCOPED_TRACE(std::to_string(reset) + ' ' + std::to_string(held));
             options.receive_buffer = 200'000;
-            options.window_scale = 6;
-            options.offer_window_scale = true;
-            open();
-            send_segment({.flags = flag_syn | flag_ack,
-                          .seq = 5000,
-                          .ack = 1001,
-                          .mss = 1000,
-                          .scale = std::uint8_t{6}});
+            connect_with_scale();
             end.engine.hold(conn, held);
             const std::size_t before = end.engine.memory().receiving;
             for (std::uint32_t n = 0; n < 180; ++n) // in order, or each behind a hole
@@ -366,21 +368,13 @@ TEST_F(TcpState, DataThatWaitsIsFreedInParts) {
 TEST_F(TcpState, DataThatWaitsIsDeliveredInParts) {
     static_assert(Engine::drained_at_a_time <= 9'000);
     options.receive_buffer = 1 << 20;
-    options.window_scale = 6;
-    options.offer_window_scale = true;
     std::size_t in_action = 0;
     end.on_received = [&](ConnId, Bytes data) { in_action += data.size(); };
     for (const bool held : {false, true}) {
-        if (!held) { // behind a hole
-            open();
-            send_segment({.flags = flag_syn | flag_ack,
-                          .seq = 5000,
-                          .ack = 1001,
-                          .mss = 1000,
-                          .scale = std::uint8_t{6}});
-        } else {
+        if (!held) // behind a hole
+            connect_with_scale();
+        else
             end.engine.hold(conn, true);
-        }
         const auto first = 5001 + static_cast<std::uint32_t>(end.stream.size());
         constexpr std::uint32_t segments = 500, size = 1000;
         for (std::uint32_t n = held ? 0 : 1; n < segments; ++n)
