@@ -16,9 +16,11 @@
 /* For mutexes, which sparse of other kernels does not follow. */
 #ifdef __guarded_by
 #define t3_cond_acquires(lock)	__cond_acquires(true, lock)
+#define t3_acquires(lock)	__acquires(lock)
 #define t3_releases(lock)	__releases(lock)
 #else
 #define t3_cond_acquires(lock)
+#define t3_acquires(lock)
 #define t3_releases(lock)
 #define __guarded_by(...)
 /* An access that needs no lock, for the reason in the comment beside it. */

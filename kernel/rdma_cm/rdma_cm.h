@@ -2,7 +2,7 @@
 /*
  * t3_rdma_cm: a connection manager.
  *
- *	consumer (ucm, or a kernel module)
+ *	consumer (ucm, for a process)
  *	   | calls				   ^ the handler of the id
  *	create.c, resolve.c, conn.c, multicast.c   |
  *	   | cm_fsm_apply()			   |
@@ -43,11 +43,9 @@
  * Locks, in the order in which they are taken; docs/rdma_cm.md has the map of the module
  *
  *  id->handler_mutex	serializes the handling of events. A task that must not run at the
- *			same time as the handler takes it, too. A connect request to a module is
- *			handled under the listener's mutex and then the new id's.
- *  id->requests	read: the handlers of connect requests to the id of a process, under the
- *			handler_mutex of the new id, at the same time. Write: the end of the id,
- *			and t3_rdma_lock_handler().
+ *			same time as the handler takes it, too.
+ *  id->requests	read: the handlers of connect requests to the id, under the
+ *			handler_mutex of the new id, at the same time. Write: the end of the id.
  *  id->listen_mutex	id->listeners. Held across iw_create_listen and iw_destroy_listen;
  *			nothing that these calls may wait for takes it.
  *  rtnl		of the network; joins and leaves of multicast groups take it
@@ -56,31 +54,28 @@
  *  cm_ports_lock		the table of ports.
  *  cm_ids_lock		list of all ids, for debugfs; before id->lock.
  *  dev->lock		ids and listeners of a device; before id->lock.
- *  id->base.qp_mutex	the QP of t3_rdma_create_qp(), while RoCE modifies it or it is destroyed
  *  cm_iwpm_lock		the port mapper; taken in upcalls
  *  cm_roce_lock		RoCE: the table of listeners
  *  id->lock		see struct cm_id. Taken in upcalls, so in any context; the innermost
  *			lock.
  *
- * Only listen_mutex, handler_mutex and qp_mutex are held across a call into the provider or ib_cm:
+ * Only listen_mutex and handler_mutex are held across a call into the provider or ib_cm:
  * handler_mutex by a task that handles an event or destroys an id, and by a connect over RoCE. Any
- * other call of the consumer takes no lock of its own around that call (a process's command holds
- * ctx->mutex, a handler its handler_mutex).
+ * other call of the consumer takes no lock of its own around that call (a command holds
+ * ctx->mutex).
  *
  * Upcalls of an iWARP provider take id->lock, and handler_mutex if it is free. They come inside our
  * calls, from softirq, and in any order, so they wait for nothing. Callbacks of ib_cm come from its
- * workers, and may sleep: they modify a QP, under qp_mutex. They, too, only try handler_mutex, as
- * our workers do: the task that holds it queues the worker when it unlocks (cm_handler_release()).
+ * workers, and may sleep. They, too, only try handler_mutex, as our workers do: the task that holds
+ * it queues the worker when it unlocks (cm_handler_release()).
  *
  * Who handles an event
  *
- * The worker handles the events of ids of kernel modules: their handlers may sleep and may call
- * t3_rdma_cm. The handler of processes (ucm) only queues. So the events of their ids are
- * handled in the context that posts them, which saves a context switch, unless another task
- * holds handler_mutex, the event needs to sleep, the caller holds a spinlock, or others wait for
- * the caller, as for the callback of a lookup. The worker does what remains (cm_id->deferred). A
- * connect request to a module is handled by the listener's worker; one to a process is an event of
- * the new id, so that several are handled at the same time.
+ * The handler (ucm_handler()) only queues. So events are handled in the context that posts them,
+ * which saves a context switch, unless another task holds handler_mutex, the event needs to sleep,
+ * the caller holds a spinlock, or others wait for the caller, as for the callback of a lookup. The
+ * worker does what remains (cm_id->deferred). A connect request is an event of the new id, so that
+ * several are handled at the same time.
  */
 #ifndef T3_RDMA_CM_H
 #define T3_RDMA_CM_H
@@ -98,7 +93,6 @@
 #include <rdma/iw_cm.h>
 
 #include <t3_context.h>
-#include <t3_rdma_cm.h>
 
 #include "cm_fsm.h"
 #include "restrack.h"
@@ -226,7 +220,7 @@ struct cm_listener {
 enum cm_slot {
 	CM_SLOT_ADDR,
 	CM_SLOT_ROUTE,
-	CM_SLOT_REQUEST,	/* a slot of the new id; of a module: in the listener's queue */
+	CM_SLOT_REQUEST,
 	CM_SLOT_OPEN,		/* CONNECT_REPLY, ESTABLISHED */
 	CM_SLOT_PEER_CLOSE,
 	CM_SLOT_CLOSE,		/* CLOSE; RoCE: REPLY_FAILED, too */
@@ -249,7 +243,7 @@ struct cm_pending {
 };
 
 /**
- * enum cm_dispatch - where an event of a process's id may be handled
+ * enum cm_dispatch - where an event may be handled
  * @CM_DISPATCH_WORKER: by the worker
  * @CM_DISPATCH_MAY_SLEEP: inside cm_event_post(), and it may sleep
  * @CM_DISPATCH_ATOMIC: inside cm_event_post(), and nothing may sleep
@@ -358,15 +352,12 @@ struct cm_binding {
  * @base: the public rdma_cm_id and its restrack entry; must come first
  * @ref: references
  * @number: for traces and debugfs
- * @user: created for a process: by it, or from a request to its listener
- * @memcg: the cgroup that a process's id is charged to; NULL for ids of modules
+ * @memcg: the cgroup that the id is charged to; NULL without cgroups
  * @all_item: in the list of all ids
  * @handler_mutex: serializes the handling of events
  * @listener: of a connect request that is not reported yet; with a reference
- * @requests: held by the handlers of connect requests to the id of a process
- * @handler_task: the task that runs the consumer's handler
- * @in_upcall: the handler of a process must not sleep. If it returns non-zero, the worker calls it
- *	again
+ * @requests: held by the handlers of connect requests to the id
+ * @in_upcall: the handler must not sleep. If it returns non-zero, the worker calls it again
  * @deferred: what the worker does before it takes an event off @queue
  * @lock: state, queue, QP, and the addresses of an id that has a port
  * @state: changed by cm_fsm_apply() only
@@ -391,8 +382,8 @@ struct cm_binding {
  * @ack_timeout: RoCE: as the QP attribute; 0: none
  * @ack_timeout_set: the consumer has set it
  * @ece: RoCE: enhanced connection establishment options for the peer
- * @qp_prepared: before connect the consumer created a QP with t3_rdma_create_qp(), or queried
- *	the attributes for one: it gets ESTABLISHED, not CONNECT_RESPONSE
+ * @qp_prepared: before connect the consumer queried the attributes of a QP: it gets ESTABLISHED,
+ *	not CONNECT_RESPONSE
  * @res_late: a request that was handled in an upcall: its entry in `rdma resource` is not added yet
  * @addr_used: there was a lookup
  * @tos: IP type of service
@@ -418,15 +409,13 @@ struct cm_binding {
 struct cm_id {
 	struct cm_base base;
 	struct kref ref;
-	u32 number;			/* constant, as @user and @memcg */
-	bool user;
+	u32 number;			/* constant, as @memcg */
 	struct mem_cgroup *memcg;
 	struct list_head all_item __guarded_by(&cm_ids_lock);
 
 	struct cm_id *listener;
 	struct rw_semaphore requests;	/* after the handler_mutex of a request's id */
 	struct mutex handler_mutex;	/* serializes events */
-	struct task_struct *handler_task __guarded_by(&handler_mutex);
 	bool in_upcall __guarded_by(&handler_mutex);
 	struct cm_deferred deferred __guarded_by(&handler_mutex);
 
@@ -435,7 +424,7 @@ struct cm_id {
 	struct t3_fsm_history history __guarded_by(&lock);
 	struct list_head queue __guarded_by(&lock);
 	bool left __guarded_by(&lock);
-	struct cm_pending slots[CM_NUM_SLOTS];	/* the lock of the id whose queue it is in */
+	struct cm_pending slots[CM_NUM_SLOTS];	/* under @lock */
 	struct ib_qp *conn_qp __guarded_by(&lock);
 	bool qp_by_provider __guarded_by(&lock);
 	bool qp_foreign;		/* written inside the provider's call, read after it */
@@ -506,14 +495,6 @@ static inline const struct cm_transport *cm_transport(const struct cm_id *id)
 	return cm_dev_of(id)->transport;
 }
 
-/* The QP of t3_rdma_create_qp(), or NULL. It exists while the mutex is held. */
-static inline struct ib_qp *cm_id_qp(const struct cm_id *id)
-	__must_hold(&id->base.qp_mutex)
-{
-	lockdep_assert_held(&id->base.qp_mutex);
-	return id->base.id.qp;
-}
-
 static inline struct net *cm_net(struct cm_id *id)
 {
 	return id->base.id.route.addr.dev_addr.net;
@@ -550,22 +531,42 @@ int cm_fsm_run(struct cm_id *id, enum cm_event event, int status);
 void cm_id_destroy(struct cm_id *id) __must_hold(&id->handler_mutex);
 
 /* create.c */
-struct rdma_cm_id *cm_create_user_id(rdma_cm_event_handler handler, void *context,
+struct rdma_cm_id *t3_rdma_create_id(rdma_cm_event_handler handler, void *context,
 				     enum rdma_ucm_port_space ps, enum ib_qp_type qp_type);
+void t3_rdma_destroy_id(struct rdma_cm_id *id);
+
+/* resolve.c */
+int t3_rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src,
+			 const struct sockaddr *dst, unsigned long timeout_ms);
+int t3_rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms);
+
+/* conn.c */
+int t3_rdma_listen(struct rdma_cm_id *id, int backlog);
+int t3_rdma_connect(struct rdma_cm_id *id, const struct rdma_conn_param *param,
+		    const struct rdma_ucm_ece *ece);
+int t3_rdma_accept(struct rdma_cm_id *id, const struct rdma_conn_param *param,
+		   const struct rdma_ucm_ece *ece);
+int t3_rdma_establish(struct rdma_cm_id *id);
+int t3_rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 len, u8 reason);
+int t3_rdma_disconnect(struct rdma_cm_id *id);
+int t3_rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *attr, int *mask);
+int t3_rdma_notify(struct rdma_cm_id *id, enum ib_event_type event);
+void t3_rdma_set_service_type(struct rdma_cm_id *id, int tos);
+int t3_rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse);
+int t3_rdma_set_afonly(struct rdma_cm_id *id, int afonly);
+int t3_rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout);
 
 /* queue.c */
-int cm_event_add(struct cm_id *queue_of, struct cm_pending *pending, enum cm_event event,
-		 int status, const struct iw_cm_event *iw);
+int cm_event_add(struct cm_id *id, struct cm_pending *pending, enum cm_event event, int status,
+		 const struct iw_cm_event *iw);
 struct cm_pending *cm_event_dequeue(struct cm_id *id, struct cm_pending *pending, bool may_sleep);
-struct cm_id *cm_pending_request(struct cm_pending *pending);
 bool cm_is_conn_event(enum cm_event event);
 void cm_queue_work(struct cm_id *id);
 void cm_group_event_post(struct cm_id *id, struct cm_group *group);
 void cm_group_event_cancel(struct cm_id *id, struct cm_group *group);
 bool cm_handler_try(struct cm_id *id) t3_cond_acquires(&id->handler_mutex);
 void cm_handler_release(struct cm_id *id) t3_releases(&id->handler_mutex);
-void cm_handler_lock(struct cm_id *id);
-void cm_handler_unlock(struct cm_id *id);
+void cm_handler_lock(struct cm_id *id) t3_acquires(&id->handler_mutex);
 int cm_events_init(void);
 void cm_events_exit(void);
 
@@ -580,13 +581,6 @@ struct cm_id *cm_request_alloc(struct cm_listener *l, enum rdma_ucm_port_space p
 void cm_request_free(struct cm_listener *l, struct cm_id *id);
 void cm_queue_init(struct cm_id *id);
 
-/* The consumer's handler of the id runs in this task. */
-static inline bool cm_in_handler(const struct cm_id *id)
-{
-	/* Only this task itself makes it true, and false again. */
-	return context_unsafe(READ_ONCE(id->handler_task) == current);
-}
-
 /* address.c */
 bool cm_addr_any(const struct sockaddr *addr);
 bool cm_addr_wildcard(const struct sockaddr *addr);
@@ -596,6 +590,7 @@ void cm_addr_set_port(struct sockaddr *addr, u16 port);
 void cm_addr_copy(struct sockaddr *to, const struct sockaddr *from);
 
 /* bind.c */
+int t3_rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
 int cm_bind(struct cm_id *id, const struct sockaddr *addr, const struct sockaddr *dst);
 int cm_bind_any(struct cm_id *id, const struct sockaddr *dst);
 void cm_addr_cancel(struct cm_id *id);
@@ -653,6 +648,8 @@ void cm_queue_listen_update(void);
 void cm_cancel_listen_update(void);
 
 /* multicast.c */
+int t3_rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, u8 join_state,
+			   void *context);
 void cm_leave(struct cm_id *id, const struct sockaddr *addr, const void *context);
 void cm_leave_all(struct cm_id *id) __must_hold(&id->handler_mutex);
 

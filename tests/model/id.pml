@@ -36,12 +36,11 @@ typedef Id {
 Id id[IDS];
 chan queue[IDS] = [SLOTS] of { byte, byte };
 
-inline post_to(queue_of, about, place, what) {
-	assert(!id[about].taken[place]);
-	id[about].taken[place] = true;
-	queue[queue_of]!place, what
+inline post(i, place, what) {
+	assert(!id[i].taken[place]);
+	id[i].taken[place] = true;
+	queue[i]!place, what
 }
-#define post(i, slot, what) post_to(i, i, slot, what)
 
 /* cm_fsm_apply(): looks up the cell and, if the state takes the event, sets the new state. */
 byte r_id, r_event;

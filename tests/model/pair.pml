@@ -230,12 +230,8 @@ inline request_arrives() {
 #ifndef ATTACHED_BY_WORKER
 	attached[B] = true;
 #endif
-#ifdef ROCE
-	/* Of a process: in the queue of its own id, before a REJ of the peer. */
-	post_to(B, B, SLOT_REQUEST, EV_REQUEST);
-#else
-	post_to(L, B, SLOT_REQUEST, EV_REQUEST);
-#endif
+	/* In the queue of its own id, before an end of the connection. */
+	post(B, SLOT_REQUEST, EV_REQUEST);
 	provider[B] = P_REQUESTED;
 	requested = true
 }
@@ -305,7 +301,7 @@ end:	do
 }
 #endif
 
-/* cm_request_deliver(): by the listener's worker. A wildcard listener stays when the device of the request is removed. */
+/* cm_request_deliver(). A wildcard listener stays when the device of the request is removed. */
 inline handle_request() {
 	fsm_apply(B, EV_REQUEST);
 	assert(legal);
@@ -320,7 +316,7 @@ proctype worker(byte i) {
 end:	do
 	:: atomic { queue[i]?slot, event ->
 		if
-		:: event == EV_REQUEST -> id[B].taken[slot] = false; handle_request()
+		:: event == EV_REQUEST -> id[i].taken[slot] = false; handle_request()
 		:: else -> id[i].taken[slot] = false; fsm_apply(i, event); assert(legal); finish_event(i)
 		fi;
 		legal = false; acts = 0; slot = 0; event = 0 }

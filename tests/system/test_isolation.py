@@ -12,7 +12,7 @@ import pathlib
 import pytest
 from conditions import parameters
 from conftest import Keeper, lend
-from labkit import stack
+from labkit import build, stack
 from labkit.guest import Machine
 from programs import BIN
 from stock import address, rping, wait_no_objects
@@ -131,6 +131,38 @@ def check_memory(users, kind: str, rounds: int, timeout: int) -> None:
 def test_the_card_does_not_reach_memory_of_a_region_that_was_deregistered(users, kind):
     """Between a request and its delivery; pages, and the region's list on the card, then go to the victim."""
     check_memory(users, kind, ROUNDS[kind], 240)
+
+
+COMMANDS = "/sys/kernel/debug/t3_kernel_receive"
+CONSUMER = "t3_kernel_receive"
+
+
+@pytest.fixture
+def consumers(users, suite, kernel, pytestconfig):
+    """Both guests, with a consumer of verbs in the kernel (tests/modules/kernel_receive)."""
+    if not pytestconfig.getoption("--no-build"):
+        build.test_modules(suite, kernel)
+    guests = users.lab.guests
+    for guest in guests:
+        guest.check(stack.load_module(CONSUMER), 60)
+    yield guests
+    for guest in guests:
+        guest.check(f"rmmod {CONSUMER}", 60)
+
+
+def test_a_kernel_receive_does_not_reach_a_region_that_was_deregistered(consumers):
+    host, peer = consumers
+    for guest, command in (
+        (host, f"listen {address(host)}"),
+        (peer, f"connect {address(host)}"),
+        (host, "receive"),
+        (peer, "send"),
+    ):
+        guest.check(f"echo {command} > {COMMANDS}", 60)
+    checked = host.run(f"printf check | dd of={COMMANDS} status=none", 60)
+    assert "Structure needs cleaning" in checked.stderr, "the region got no data"
+    for guest, command in ((host, "deregister"), (peer, "send"), (host, "check")):
+        guest.check(f"echo {command} > {COMMANDS}", 60)
 
 
 def test_windows_are_off_unless_they_are_allowed(users):

@@ -119,7 +119,6 @@ int t3_rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
 	return cm_bind(to_cm_id(id), addr, NULL);
 }
-EXPORT_SYMBOL(t3_rdma_bind_addr);
 
 /* --- a lookup ------------------------------------------------------------ */
 

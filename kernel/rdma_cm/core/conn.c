@@ -2,8 +2,8 @@
 /*
  * The consumer's calls about connections. Each applies an event to the state table, calls the
  * transport, and applies the event of the failure if that fails. It takes no lock of its own around
- * the transport's function (a process's command holds ctx->mutex, a handler its handler_mutex),
- * except listen_mutex for a listen; cm_roce_connect() takes handler_mutex.
+ * the transport's function (the command holds ctx->mutex), except listen_mutex for a listen;
+ * cm_roce_connect() takes handler_mutex.
  */
 #include <linux/cred.h>
 #include <net/net_namespace.h>
@@ -53,26 +53,26 @@ int t3_rdma_listen(struct rdma_cm_id *id, int backlog)
 		cm_fsm_run(cm, CM_EV_LISTEN_FAILED, ret);
 	return ret;
 }
-EXPORT_SYMBOL(t3_rdma_listen);
 
 /**
  * t3_rdma_connect - connect to the destination of the id's route
  * @id: the id
- * @param: private data, initiator_depth (ORD), responder_resources (IRD), and qp_num unless
- *	t3_rdma_create_qp() created the QP
+ * @param: private data, initiator_depth (ORD), responder_resources (IRD), qp_num
+ * @ece: RoCE: options of enhanced connection establishment
  *
- * A module must not destroy the QP before this returns; a process may. iw_cxgb3 connects a
- * module's QP only if t3_rdma_create_qp() created it for this id.
+ * The process may destroy the QP before this returns.
  *
  * Return: 0: ESTABLISHED, CONNECT_RESPONSE, REJECTED, UNREACHABLE or CONNECT_ERROR follows.
  * Otherwise no event follows, and the caller may try again.
  */
-int t3_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
+int t3_rdma_connect(struct rdma_cm_id *id, const struct rdma_conn_param *param,
+		    const struct rdma_ucm_ece *ece)
 {
 	const struct cm_transport *transport;
 	struct cm_id *cm = to_cm_id(id);
 	int ret;
 
+	cm->ece = *ece;
 	/* The handler of an event may destroy the id before this returns. */
 	cm_id_get(cm);
 	ret = cm_fsm_apply(cm, CM_EV_CONNECT, 0, NULL);
@@ -88,38 +88,20 @@ put:
 	cm_id_put(cm);
 	return ret;
 }
-EXPORT_SYMBOL(t3_rdma_connect);
-
-/**
- * t3_rdma_connect_ece - t3_rdma_connect() with options for enhanced connection establishment
- * @id: the id
- * @param: as for t3_rdma_connect()
- * @ece: the options; iWARP ignores them
- *
- * Return: as t3_rdma_connect().
- */
-int t3_rdma_connect_ece(struct rdma_cm_id *id, struct rdma_conn_param *param,
-			struct rdma_ucm_ece *ece)
-{
-	to_cm_id(id)->ece = *ece;
-	return t3_rdma_connect(id, param);
-}
-EXPORT_SYMBOL(t3_rdma_connect_ece);
 
 /**
  * t3_rdma_accept - accept a connect request
  * @id: the id of the request
  * @param: as for t3_rdma_connect()
- *
- * RoCE: as rdma_accept(), call it in the id's handler, or between t3_rdma_lock_handler() and
- * t3_rdma_unlock_handler(), if the handler of another event may destroy the id by its return value.
+ * @ece: as for t3_rdma_connect()
  *
  * Return: 0: ESTABLISHED or CONNECT_ERROR follows, over RoCE also UNREACHABLE or REJECTED; for
  * datagrams nothing. -EINVAL if the id has no request to accept, or if the QP was not found: then
  * the peer was rejected. After an error of the device the request is over, too. In both cases the
  * id is in CM_ST_CLOSED.
  */
-int t3_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
+int t3_rdma_accept(struct rdma_cm_id *id, const struct rdma_conn_param *param,
+		   const struct rdma_ucm_ece *ece)
 {
 	const struct cm_transport *transport;
 	struct cm_id *cm = to_cm_id(id);
@@ -127,6 +109,7 @@ int t3_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 
 	if (cm_state(cm) != CM_ST_REQUESTED)
 		return -EINVAL;
+	cm->ece = *ece;
 	transport = cm_transport(cm);
 	ret = transport->get_qp(cm, param->qp_num);
 	if (ret) {
@@ -145,29 +128,10 @@ int t3_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	cm_id_put(cm);
 	return ret;
 }
-EXPORT_SYMBOL(t3_rdma_accept);
-
-/**
- * t3_rdma_accept_ece - t3_rdma_accept() with options for enhanced connection establishment
- * @id: the id of the request
- * @param: as for t3_rdma_connect()
- * @ece: the options; iWARP ignores them
- *
- * Return: as t3_rdma_accept().
- */
-int t3_rdma_accept_ece(struct rdma_cm_id *id, struct rdma_conn_param *param,
-		       struct rdma_ucm_ece *ece)
-{
-	to_cm_id(id)->ece = *ece;
-	return t3_rdma_accept(id, param);
-}
-EXPORT_SYMBOL(t3_rdma_accept_ece);
 
 /**
  * t3_rdma_establish - complete a connection after CONNECT_RESPONSE, when the QP is ready
  * @id: the id
- *
- * RoCE: the handler must not destroy the id meanwhile, as for t3_rdma_accept().
  *
  * Return: 0; -EINVAL if the id has no response to complete. After an error of the device the
  * connection is over.
@@ -185,7 +149,6 @@ int t3_rdma_establish(struct rdma_cm_id *id)
 		cm_fsm_run(cm, CM_EV_ESTABLISH_FAILED, ret);
 	return ret;
 }
-EXPORT_SYMBOL(t3_rdma_establish);
 
 /**
  * t3_rdma_reject - reject a connect request, or a response
@@ -215,7 +178,6 @@ int t3_rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 len, u8 r
 	cm_run_actions(cm, to->actions);
 	return ret;
 }
-EXPORT_SYMBOL(t3_rdma_reject);
 
 /**
  * t3_rdma_disconnect - close a connection
@@ -233,7 +195,6 @@ int t3_rdma_disconnect(struct rdma_cm_id *id)
 		return -EINVAL;
 	return cm_fsm_run(to_cm_id(id), CM_EV_DISCONNECT, 0);
 }
-EXPORT_SYMBOL(t3_rdma_disconnect);
 
 /* --- QPs ----------------------------------------------------------------- */
 
@@ -255,56 +216,9 @@ int t3_rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *attr, int *ma
 	cm_handler_lock(cm);
 	if (id->device)
 		ret = cm_transport(cm)->init_qp_attr(cm, attr, mask);
-	cm_handler_unlock(cm);
+	cm_handler_release(cm);
 	return ret;
 }
-EXPORT_SYMBOL(t3_rdma_init_qp_attr);
-
-/**
- * t3_rdma_create_qp - create the QP of an id
- * @id: the id, which has a device
- * @pd: a PD of that device
- * @attr: attributes of the QP
- *
- * Return: 0, with id->qp in INIT, or an error.
- */
-int t3_rdma_create_qp(struct rdma_cm_id *id, struct ib_pd *pd, struct ib_qp_init_attr *attr)
-{
-	struct ib_qp_attr to_init = { .qp_state = IB_QPS_INIT };
-	struct ib_qp *qp;
-	int ret, mask;
-
-	if (id->device != pd->device)
-		return -EINVAL;
-	qp = ib_create_qp(pd, attr);
-	if (IS_ERR(qp))
-		return PTR_ERR(qp);
-	ret = t3_rdma_init_qp_attr(id, &to_init, &mask);
-	if (!ret)
-		ret = ib_modify_qp(qp, &to_init, mask);
-	if (ret) {
-		ib_destroy_qp(qp);
-		return ret;
-	}
-	id->qp = qp;
-	return 0;
-}
-EXPORT_SYMBOL(t3_rdma_create_qp);
-
-/**
- * t3_rdma_destroy_qp - destroy the QP of an id
- * @id: the id; t3_rdma_create_qp() created its QP
- */
-void t3_rdma_destroy_qp(struct rdma_cm_id *id)
-{
-	struct cm_id *cm = to_cm_id(id);
-
-	mutex_lock(&cm->base.qp_mutex);
-	ib_destroy_qp(cm_id_qp(cm));
-	id->qp = NULL;
-	mutex_unlock(&cm->base.qp_mutex);
-}
-EXPORT_SYMBOL(t3_rdma_destroy_qp);
 
 /* --- options ------------------------------------------------------------- */
 
@@ -318,7 +232,6 @@ void t3_rdma_set_service_type(struct rdma_cm_id *id, int tos)
 	to_cm_id(id)->tos = tos;
 	to_cm_id(id)->tos_set = true;
 }
-EXPORT_SYMBOL(t3_rdma_set_service_type);
 
 /**
  * t3_rdma_set_reuseaddr - share the address with other ids that allow it, too
@@ -337,7 +250,6 @@ int t3_rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse)
 	WRITE_ONCE(cm->bind.reuse, reuse);
 	return 0;
 }
-EXPORT_SYMBOL(t3_rdma_set_reuseaddr);
 
 /**
  * t3_rdma_set_afonly - restrict the IPv6 wildcard address to IPv6 peers
@@ -360,7 +272,6 @@ int t3_rdma_set_afonly(struct rdma_cm_id *id, int afonly)
 	cm->bind.afonly_set = true;
 	return 0;
 }
-EXPORT_SYMBOL(t3_rdma_set_afonly);
 
 /**
  * t3_rdma_set_ack_timeout - set the QP attribute timeout; without effect for iWARP
@@ -377,7 +288,6 @@ int t3_rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout)
 	to_cm_id(id)->ack_timeout_set = true;
 	return 0;
 }
-EXPORT_SYMBOL(t3_rdma_set_ack_timeout);
 
 /**
  * t3_rdma_notify - report an event of the QP; without effect for iWARP
@@ -394,4 +304,3 @@ int t3_rdma_notify(struct rdma_cm_id *id, enum ib_event_type event)
 		return -EINVAL;
 	return cm_transport(cm)->notify ? cm_transport(cm)->notify(cm, event) : 0;
 }
-EXPORT_SYMBOL(t3_rdma_notify);

@@ -97,9 +97,7 @@ static int cm_report(struct cm_id *id, u16 actions, const struct cm_deferred *of
 		cm_transport(id)->report(id, event, &report);
 	if (of->group)
 		cm_report_group(of->group, &report);
-	WRITE_ONCE(id->handler_task, current);
 	ret = id->base.id.event_handler(&id->base.id, &report);
-	WRITE_ONCE(id->handler_task, NULL);
 	trace_cm_report(id->number, report.event, report.status, ret);
 	return ret;
 }
@@ -111,11 +109,10 @@ static void cm_dispatch_inline(struct cm_id *id, enum cm_dispatch dispatch);
 /* Handles the queue, or leaves it to the worker. Takes over the reference of cm_event_add(). */
 static void cm_dispatch(struct cm_id *id, enum cm_dispatch dispatch)
 {
-	/* The handler of a module may sleep and call us, so only the worker calls it. */
-	if (id->user && dispatch != CM_DISPATCH_WORKER)
-		cm_dispatch_inline(id, dispatch);
-	else
+	if (dispatch == CM_DISPATCH_WORKER)
 		cm_queue_work(id);
+	else
+		cm_dispatch_inline(id, dispatch);
 }
 
 /**
@@ -160,23 +157,18 @@ int cm_conn_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event,
 }
 
 /*
- * Queues a connect request, the first event of @id. A module gets the requests of a listener one
- * at a time, as the listener's other events, so they are in the queue of the listener. The handler
- * of processes takes several at the same time: there each is in the queue of its own id, and is
- * handled at once where that needs no sleep.
- *
- * @iw may be NULL, if @id has the parameters of the peer already.
+ * Queues a connect request, the first event of @id. The handler takes several requests of a
+ * listener at the same time. @iw may be NULL, if @id has the parameters of the peer already.
  */
 int cm_request_post(struct cm_id *listener, struct cm_id *id, const struct iw_cm_event *iw)
 {
-	struct cm_id *queue_of = listener->user ? id : listener;
 	int ret;
 
 	cm_id_get(listener);
 	id->listener = listener;
-	ret = cm_event_add(queue_of, &id->slots[CM_SLOT_REQUEST], CM_EV_REQUEST, 0, iw);
+	ret = cm_event_add(id, &id->slots[CM_SLOT_REQUEST], CM_EV_REQUEST, 0, iw);
 	if (!ret)
-		cm_dispatch(queue_of, CM_DISPATCH_ATOMIC);
+		cm_dispatch(id, CM_DISPATCH_ATOMIC);
 	return ret;
 }
 
@@ -212,7 +204,6 @@ struct cm_id *cm_request_alloc(struct cm_listener *l, enum rdma_ucm_port_space p
 		return NULL;
 	}
 	cm_queue_init(id);
-	id->user = listener->user;
 	id->tos = listener->tos;
 	id->tos_set = listener->tos_set;
 	return id;
@@ -229,7 +220,7 @@ void cm_request_free(struct cm_listener *l, struct cm_id *id)
 
 /*
  * A connect request. The transport has allocated its id; this completes the id, and does not sleep.
- * The listener does not end meanwhile: the caller holds its handler_mutex, or @requests.
+ * The listener does not end meanwhile: the caller holds its @requests.
  */
 static int cm_request_complete(struct cm_id *id)
 	__must_hold(&id->handler_mutex)
@@ -281,25 +272,8 @@ static void cm_request_end(struct cm_id *id, int error)
 	cm_id_put(listener);
 }
 
-/* A request to a module, in the listener's worker. No other event of the id is reported before. */
-static void cm_request_deliver(struct cm_id *listener, struct cm_id *id)
-	__must_hold(&listener->handler_mutex)
-{
-	int ret;
-
-	lockdep_assert_held(&listener->handler_mutex);
-	cm_id_get(id);
-	mutex_lock_nested(&id->handler_mutex, SINGLE_DEPTH_NESTING);
-	ret = cm_request_complete(id);
-	if (!ret)
-		ret = cm_request_report(id, true);
-	cm_request_end(id, ret);
-	cm_handler_release(id);
-	cm_id_put(id);
-}
-
 /*
- * Completes and reports a request to a process, once each. Other requests of the listener are
+ * Completes and reports a request, once each. Other requests of the listener are
  * handled at the same time; its end waits for @requests. Return: an error, with @final set if the
  * request cannot be completed.
  */
@@ -327,11 +301,11 @@ static int cm_request_handle(struct cm_id *id, bool may_sleep, bool *final)
 }
 
 /*
- * A request to a process, in an upcall or in the worker of its own id. @error: it could not be
+ * A connect request, in an upcall or in the worker of its own id. @error: it could not be
  * completed in the upcall. What the upcall cannot do is left to the worker, in id->deferred: to
  * wait for @requests or for memory, and to refuse the request.
  */
-static void cm_request_deliver_own(struct cm_id *id, int error, bool may_sleep)
+static void cm_request_deliver(struct cm_id *id, int error, bool may_sleep)
 	__must_hold(&id->handler_mutex)
 {
 	bool final = false;
@@ -407,7 +381,7 @@ static void cm_deferred_run(struct cm_id *id)
 {
 	lockdep_assert_held(&id->handler_mutex);
 	if (id->deferred.event == CM_EV_REQUEST)
-		cm_request_deliver_own(id, id->deferred.status, true);
+		cm_request_deliver(id, id->deferred.status, true);
 	else
 		cm_event_finish(id, true);
 }
@@ -432,10 +406,8 @@ static bool cm_run_events(struct cm_id *id, bool may_sleep)
 		slot = cm_event_dequeue(id, &pending, may_sleep);
 		if (!slot)
 			break;
-		if (pending.event == CM_EV_REQUEST && id->user)
-			cm_request_deliver_own(id, 0, may_sleep);
-		else if (pending.event == CM_EV_REQUEST)
-			cm_request_deliver(id, cm_pending_request(slot));
+		if (pending.event == CM_EV_REQUEST)
+			cm_request_deliver(id, 0, may_sleep);
 		else if (cm_event_apply(id, &pending, slot))
 			cm_event_finish(id, may_sleep);
 	}
@@ -456,7 +428,7 @@ static void cm_id_work(struct work_struct *work)
 }
 
 /*
- * Handles the events of a process's id in the context of the caller, which saves the switch to the
+ * Handles the events of an id in the context of the caller, which saves the switch to the
  * worker. The worker still does it in three cases:
  *
  *  - Another task holds handler_mutex. It may be destroying the id and wait for the caller, so the

@@ -132,7 +132,7 @@ void *cm_zalloc_nowait(struct mem_cgroup *memcg, size_t size)
  * @context: the consumer's context
  * @ps: port space
  * @qp_type: type of QP
- * @memcg: the cgroup that is charged for the id and its listeners, or NULL for no charge
+ * @memcg: the cgroup that is charged for the id and its listeners; NULL without cgroups
  * @gfp: GFP_ATOMIC in upcalls
  *
  * Return: an id with one reference, or NULL. The caller must call cm_queue_init() and cm_res_init()
@@ -154,7 +154,6 @@ struct cm_id *cm_id_alloc(struct net *net, rdma_cm_event_handler handler, void *
 	mutex_init(&id->handler_mutex);
 	mutex_init(&id->listen_mutex);
 	init_rwsem(&id->requests);
-	mutex_init(&id->base.qp_mutex);
 	spin_lock_init(&id->lock);
 	/* Not published yet. */
 	context_unsafe(INIT_LIST_HEAD(&id->dev_item));

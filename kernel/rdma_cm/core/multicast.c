@@ -108,12 +108,11 @@ int t3_rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, u8 join
 	group->context = context;
 	cm_handler_lock(cm);
 	ret = cm_join(cm, group);
-	cm_handler_unlock(cm);
+	cm_handler_release(cm);
 	if (ret)
 		kfree(group);
 	return ret;
 }
-EXPORT_SYMBOL(t3_rdma_join_multicast);
 
 /* Leaves the group that was joined with an address and a context; NULL: any context. */
 void cm_leave(struct cm_id *id, const struct sockaddr *addr, const void *context)
@@ -124,19 +123,5 @@ void cm_leave(struct cm_id *id, const struct sockaddr *addr, const void *context
 	group = cm_group_find(id, addr, context);
 	if (group)
 		cm_group_leave(id, group);
-	cm_handler_unlock(id);
+	cm_handler_release(id);
 }
-
-/**
- * t3_rdma_leave_multicast - leave a multicast group
- * @id: the id
- * @addr: address of the group
- *
- * When this returns, no event of the group is reported any more. If the id has joined the group
- * several times, it leaves once.
- */
-void t3_rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
-{
-	cm_leave(to_cm_id(id), addr, NULL);
-}
-EXPORT_SYMBOL(t3_rdma_leave_multicast);

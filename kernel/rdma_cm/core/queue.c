@@ -45,43 +45,36 @@ static void cm_save_peer_params(struct cm_peer_params *peer, const struct iw_cm_
 		memcpy(peer->data, event->private_data, peer->len);
 }
 
-/* The id of a connect request. */
-struct cm_id *cm_pending_request(struct cm_pending *pending)
-{
-	return container_of(pending, struct cm_id, slots[CM_SLOT_REQUEST]);
-}
-
 /*
- * Appends an event, with its memory @pending, to the queue of @queue_of. @iw has parameters of the
+ * Appends an event, with its memory @pending, to the queue of @id. @iw has parameters of the
  * peer, or is NULL. Return: 0, or -EBUSY if the last event of the slot is still queued.
  */
-int cm_event_add(struct cm_id *queue_of, struct cm_pending *pending, enum cm_event event,
-		 int status, const struct iw_cm_event *iw)
+int cm_event_add(struct cm_id *id, struct cm_pending *pending, enum cm_event event, int status,
+		 const struct iw_cm_event *iw)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&queue_of->lock, flags);
+	spin_lock_irqsave(&id->lock, flags);
 	if (!list_empty(&pending->item)) {
-		queue_of->history.refused++;
-		spin_unlock_irqrestore(&queue_of->lock, flags);
+		id->history.refused++;
+		spin_unlock_irqrestore(&id->lock, flags);
 		return -EBUSY;
 	}
 	if (iw)
-		cm_save_peer_params(event == CM_EV_REQUEST ? &cm_pending_request(pending)->peer :
-							     &queue_of->peer, iw);
+		cm_save_peer_params(&id->peer, iw);
 	pending->event = event;
 	pending->status = status;
-	list_add_tail(&pending->item, &queue_of->queue);
-	cm_id_get(queue_of);
-	spin_unlock_irqrestore(&queue_of->lock, flags);
+	list_add_tail(&pending->item, &id->queue);
+	cm_id_get(id);
+	spin_unlock_irqrestore(&id->lock, flags);
 	return 0;
 }
 
 /* Takes an event off the queue, and so frees its memory. */
-static void cm_event_unqueue(struct cm_id *queue_of, struct cm_pending *pending)
-	__must_hold(&queue_of->lock)
+static void cm_event_unqueue(struct cm_id *id, struct cm_pending *pending)
+	__must_hold(&id->lock)
 {
-	lockdep_assert_held(&queue_of->lock);
+	lockdep_assert_held(&id->lock);
 	list_del_init(&pending->item);
 }
 
@@ -167,35 +160,19 @@ void cm_handler_release(struct cm_id *id)
 }
 
 /*
- * For calls of the consumer: no event of the id is handled until cm_handler_unlock(). A process
+ * For calls of the consumer: no event of the id is handled until cm_handler_release(). A process
  * that repeats its call does not keep the worker from its turn.
  */
 void cm_handler_lock(struct cm_id *id)
-	__context_unsafe(/* the consumer's handler is called with the mutex held */)
 {
-	if (cm_in_handler(id))
-		return;
-	if (id->user && work_pending(&id->work))
+	if (work_pending(&id->work))
 		flush_work(&id->work);
 	mutex_lock(&id->handler_mutex);
 }
 
-void cm_handler_unlock(struct cm_id *id)
-	__context_unsafe(/* as cm_handler_lock() */)
-{
-	if (!cm_in_handler(id))
-		cm_handler_release(id);
-}
-
 int cm_events_init(void)
 {
-	/*
-	 * A consumer may wait for us while memory is reclaimed (nvme-rdma). ib_core's workqueue of
-	 * lookups is not made for that. So if a handler in the worker begins a lookup again, or
-	 * destroys its id, before the last callback has returned, then 6.1 may warn once that
-	 * cm_wq waits for that workqueue. A callback waits for nothing, so this is harmless.
-	 */
-	cm_wq = alloc_workqueue("t3_rdma_cm", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	cm_wq = alloc_workqueue("t3_rdma_cm", WQ_UNBOUND, 0);
 	return cm_wq ? 0 : -ENOMEM;
 }
 

@@ -168,7 +168,6 @@ int t3_rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src,
 		cm_fsm_apply(cm, CM_EV_RESOLVE_FAILED, ret, NULL);
 	return ret;
 }
-EXPORT_SYMBOL(t3_rdma_resolve_addr);
 
 /* --- route resolution ---------------------------------------------------- */
 
@@ -199,4 +198,3 @@ int t3_rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms)
 	}
 	return cm_event_post(cm, CM_SLOT_ROUTE, CM_EV_ROUTE_DONE, 0, CM_DISPATCH_MAY_SLEEP);
 }
-EXPORT_SYMBOL(t3_rdma_resolve_route);

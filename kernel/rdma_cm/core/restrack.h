@@ -41,7 +41,6 @@ enum cm_res_state {
  * struct cm_base - the embedded rdma_cm_id and its restrack entry
  * @id: what consumers and providers see
  * @state: state for user space
- * @qp_mutex: @id.qp, while the transport modifies it
  * @qp_num: number of the QP
  * @res: the entry
  */
@@ -55,7 +54,7 @@ struct cm_base {
 	int unused_internal_id;
 	enum cm_res_state state;
 	spinlock_t unused_lock;
-	struct mutex qp_mutex;
+	struct mutex unused_qp_mutex;
 	struct completion unused_comp;
 	refcount_t unused_refcount;
 	struct mutex unused_handler_mutex;

@@ -939,8 +939,7 @@ void cm_iwpm_mark_own(bool own)
 
 int cm_iwpm_start(void)
 {
-	/* An id may be freed, and so unmapped, while memory is reclaimed. */
-	cm_iwpm_wq = alloc_workqueue("t3_rdma_cm_iwpm", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	cm_iwpm_wq = alloc_workqueue("t3_rdma_cm_iwpm", WQ_UNBOUND, 0);
 	return cm_iwpm_wq ? 0 : -ENOMEM;
 }
 

@@ -85,8 +85,9 @@ static void cm_conn_put(struct iw_cm_id *iw)
 
 /*
  * The provider's last event puts the reference on the QP here, and not when the event is handled:
- * the handler of another event may be destroying that QP, and wait for the reference. iw_rem_ref of
- * iw_cxgb3 may be called in any context; siw holds a reference of its own during the upcall.
+ * a destroy of the QP waits for the reference, and a task may hold handler_mutex for long.
+ * iw_rem_ref of iw_cxgb3 may be called in any context; siw holds a reference of its own during the
+ * upcall.
  */
 static int cm_conn_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
 {
@@ -132,7 +133,7 @@ static int cm_conn_init(struct cm_id *id, struct ib_device *device, gfp_t gfp)
 		id->iw = &iw->base;
 	}
 	id->iw->device = device;
-	/* As in-tree rdma_cm: a provider compares the QP of a module's id. */
+	/* As in-tree rdma_cm: a provider asks it for the namespace and the owner. */
 	id->iw->context = &id->base.id;
 	id->iw->event_handler = cm_conn_upcall;
 	id->iw->add_ref = cm_conn_get;

@@ -2,13 +2,11 @@
 /*
  * iWARP: the reference of an id on the QP of its connection.
  *
- * Consumers name a QP by its number, and a process may destroy the QP in another thread at the
- * same time. iw_get_qp() returns no reference, and iw_add_ref() must not be called after the last
- * reference was put. So between the two something else must hold the QP:
+ * A process names a QP by its number, and may destroy the QP in another thread at the same time.
+ * iw_get_qp() returns no reference, and iw_add_ref() must not be called after the last reference
+ * was put. So between the two something else must hold the QP:
  *
- *  - A module passes the QP of t3_rdma_create_qp(), or the number of another QP of its own. It
- *    must not destroy the QP before the call returns.
- *  - The QP of a process is an object of an open verbs file. This takes the object for shared use,
+ *  - A QP is an object of an open verbs file. This takes the object for shared use,
  *    as the commands of that file do: a destroy then fails with EBUSY, and the file is not torn
  *    down. Up to that point a reference on the QP's entry in ib_core's resource tracking keeps
  *    the memory of QP, object and file: ib_destroy_qp_user() waits for it.
@@ -92,8 +90,6 @@ static bool cm_qp_permitted(const struct cm_id *id, const struct ib_qp *qp)
 	struct task_struct *creator = READ_ONCE(qp->res.task);
 	bool permitted;
 
-	if (!id->user)
-		return true;
 	if (!qp->uobject || !creator)
 		return false;
 	rcu_read_lock();
@@ -159,30 +155,22 @@ static bool cm_qp_created_here(const struct ib_qp *qp)
 }
 
 /*
- * The same, with the provider's QP of the number. @tracked: the QP of the entry that the caller
- * holds, or NULL. Without a reference the provider's pointer is compared, and not dereferenced.
+ * The same, with the provider's QP of the number: cm_qp_get_late() takes the reference. @tracked:
+ * the QP of the entry that the caller holds, or NULL. It is no object, as a QP of a kernel module,
+ * or is being created or destroyed.
  */
 static int cm_qp_get_of_provider(struct cm_id *id, u32 qpn, const struct ib_qp *tracked)
 {
-	bool permitted = !id->user;
 	struct ib_qp *qp;
+	bool permitted;
 
 	rcu_read_lock();
 	qp = cm_qp_find(id->base.id.device, qpn);
-	if (qp && qp != tracked && !permitted)
-		permitted = cm_qp_created_here(qp);
+	permitted = qp && qp != tracked && cm_qp_created_here(qp);
 	rcu_read_unlock();
-	if (!qp)
+	if (!permitted)
 		return -EINVAL;
-	if (qp != tracked) {
-		if (!permitted)
-			return -EINVAL;
-		cm_qp_set(id, NULL, true);
-		return 0;
-	}
-	if (qp->uobject || !cm_qp_permitted(id, qp))
-		return -EINVAL;
-	cm_qp_add_ref(id, qp);
+	cm_qp_set(id, NULL, true);
 	return 0;
 }
 
@@ -207,25 +195,20 @@ static int cm_qp_get_by_num(struct cm_id *id, u32 qpn)
 /**
  * cm_qp_get - take the connection's reference on its QP
  * @id: the id, which has a device
- * @qpn: number of the QP; ignored if t3_rdma_create_qp() created it
+ * @qpn: number of the QP
  *
  * Return: 0: the id has the reference, or cm_qp_get_late() takes it; -EINVAL if there is no such
  * QP, if it is being destroyed, or if the caller may not use it.
  */
 int cm_qp_get(struct cm_id *id, u32 qpn)
 {
-	struct ib_qp *qp = id->base.id.qp;
-
 	id->qp_foreign = false;
 	put_pid(id->qp_tgid);
 	id->qp_tgid = get_pid(task_tgid(current));
 	put_cred(id->qp_cred);
 	id->qp_cred = get_current_cred();
-	id->base.qp_num = qp ? qp->qp_num : qpn;
-	if (!qp)
-		return cm_qp_get_by_num(id, qpn);
-	cm_qp_add_ref(id, qp);
-	return 0;
+	id->base.qp_num = qpn;
+	return cm_qp_get_by_num(id, qpn);
 }
 
 /**

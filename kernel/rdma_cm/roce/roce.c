@@ -212,9 +212,7 @@ static int cm_roce_resolve_route(struct cm_id *id)
 /* The QP is named in a message only, and so needs no reference. */
 static int cm_roce_get_qp(struct cm_id *id, u32 qpn)
 {
-	struct ib_qp *qp = id->base.id.qp;
-
-	id->base.qp_num = qp ? qp->qp_num : qpn;
+	id->base.qp_num = qpn;
 	return 0;
 }
 
@@ -238,7 +236,6 @@ static void cm_roce_release(struct cm_id *id)
 static int cm_roce_send_request(struct cm_id *id, const struct rdma_conn_param *param)
 {
 	struct rdma_route *route = &id->base.id.route;
-	struct ib_qp *qp = id->base.id.qp;
 	struct ib_cm_req_param req = {
 		.primary_path = route->path_rec,
 		.ppath_sgid_attr = route->addr.dev_addr.sgid_attr,
@@ -254,7 +251,7 @@ static int cm_roce_send_request(struct cm_id *id, const struct rdma_conn_param *
 		.remote_cm_response_timeout = ROCE_CM_TIMEOUT,
 		.local_cm_response_timeout = ROCE_CM_TIMEOUT,
 		.max_cm_retries = ROCE_CM_RETRIES,
-		.srq = qp ? !!qp->srq : param->srq,
+		.srq = param->srq,
 		.ece = id->ece,
 	};
 	void *data;
@@ -308,8 +305,6 @@ static int cm_roce_connect_locked(struct cm_id *id, const struct rdma_conn_param
 	id->roce->ib = ib;
 	cm_addr_copy((struct sockaddr *)&id->peer.local, cm_src(id));
 	cm_addr_copy((struct sockaddr *)&id->peer.remote, cm_dst(id));
-	id->roce->ird = param->responder_resources;
-	id->roce->ord = param->initiator_depth;
 	ret = cm_roce_is_ud(id) ? cm_roce_send_sidr_request(id, param) :
 				  cm_roce_send_request(id, param);
 	/* ib_cm sends one request per ib_cm_id, even if it fails. */
@@ -328,7 +323,7 @@ static int cm_roce_connect(struct cm_id *id, const struct rdma_conn_param *param
 
 	cm_handler_lock(id);
 	ret = cm_roce_connect_locked(id, param);
-	cm_handler_unlock(id);
+	cm_handler_release(id);
 	return ret;
 }
 
@@ -355,7 +350,6 @@ static int cm_roce_accept_ud(struct cm_id *id, const struct rdma_conn_param *par
 
 static int cm_roce_accept(struct cm_id *id, const struct rdma_conn_param *param)
 {
-	struct ib_qp *qp = id->base.id.qp;
 	struct ib_cm_rep_param rep = {
 		.qp_num = id->base.qp_num,
 		.starting_psn = id->roce->psn,
@@ -365,20 +359,16 @@ static int cm_roce_accept(struct cm_id *id, const struct rdma_conn_param *param)
 		.initiator_depth = param->initiator_depth,
 		.flow_control = param->flow_control,
 		.rnr_retry_count = min_t(u8, 7, param->rnr_retry_count),
-		.srq = qp ? !!qp->srq : param->srq,
+		.srq = param->srq,
 		.ece = id->ece,
 	};
 	int ret;
 
 	if (cm_roce_is_ud(id))
 		return cm_roce_accept_ud(id, param);
-	ret = cm_roce_open_qp(id, param->responder_resources, param->initiator_depth);
-	if (!ret)
-		ret = ib_send_cm_rep(id->roce->ib, &rep);
-	if (ret) {
-		cm_roce_close_qp(id);
+	ret = ib_send_cm_rep(id->roce->ib, &rep);
+	if (ret)
 		ib_send_cm_rej(id->roce->ib, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0, NULL, 0);
-	}
 	return ret;
 }
 
@@ -412,7 +402,6 @@ static void cm_roce_close(struct cm_id *id, bool abrupt)
 
 	if (!ib || cm_roce_is_ud(id))
 		return;
-	cm_roce_close_qp(id);
 	cm_roce_wait_for_notify(id->roce);
 	if (!ib_send_cm_dreq(ib, NULL, 0) || !ib_send_cm_drep(ib, NULL, 0))
 		return;

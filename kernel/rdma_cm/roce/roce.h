@@ -18,8 +18,6 @@
  * @path: the path to the peer
  * @psn: the peer's first packet has this sequence number
  * @qkey: Q_Key of the datagrams of the id; 0: not known yet
- * @ird: inbound RDMA READ depth that the consumer asked for
- * @ord: outbound RDMA READ depth
  * @ah: address handle attributes of a peer of datagrams, once it has replied
  * @notified: ib_cm_notify() returned 0, and its callback has not come yet
  * @refusal_len: length of @refusal
@@ -31,8 +29,6 @@ struct cm_roce {
 	struct sa_path_rec path;
 	u32 psn;
 	u32 qkey;
-	u8 ird;
-	u8 ord;
 	/* As @refusal: a callback writes it before it posts the event in which it is read. */
 	struct rdma_ah_attr ah;
 	unsigned int notified;	/* atomic */
@@ -58,8 +54,6 @@ bool cm_roce_parse_request(struct cm_peer_params *peer, const void *data, unsign
 
 /* roce_qp.c */
 int cm_roce_init_qp_attr(struct cm_id *id, struct ib_qp_attr *attr, int *mask);
-int cm_roce_open_qp(struct cm_id *id, u8 ird, u8 ord);
-void cm_roce_close_qp(struct cm_id *id);
 
 /* roce_event.c */
 int cm_roce_callback(struct ib_cm_id *ib, const struct ib_cm_event *event);

@@ -30,12 +30,10 @@ static void cm_roce_refused(struct cm_id *id, const void *data, unsigned int len
 	cm_roce_post(id, CM_SLOT_CLOSE, CM_EV_REPLY_FAILED, status);
 }
 
-/* The REP of the peer: it has accepted. A consumer moves its own QP, and then establishes. */
+/* The REP of the peer: it has accepted. The process moves its QP, and then establishes. */
 static void cm_roce_replied(struct cm_id *id, struct ib_cm_id *ib, const struct ib_cm_event *event)
 {
 	const struct ib_cm_rep_event_param *rep = &event->param.rep_rcvd;
-	bool own_qp = !id->base.id.qp;
-	int ret;
 
 	cm_roce_save_data(&id->peer, event->private_data, IB_CM_REP_PRIVATE_DATA_SIZE);
 	id->peer.ird = rep->initiator_depth;
@@ -45,21 +43,8 @@ static void cm_roce_replied(struct cm_id *id, struct ib_cm_id *ib, const struct 
 	id->peer.srq = rep->srq;
 	id->peer.qpn = rep->remote_qpn;
 	id->peer.ece = rep->ece;
-	if (own_qp) {
-		t3_ib_cm_mra(ib, ROCE_MRA_TIMEOUT);
-		cm_roce_post(id, CM_SLOT_OPEN, CM_EV_REPLY_OK_OWN_QP, 0);
-		return;
-	}
-	ret = cm_roce_open_qp(id, id->roce->ird, id->roce->ord);
-	if (!ret)
-		ret = ib_send_cm_rtu(ib, NULL, 0);
-	if (!ret) {
-		cm_roce_post(id, CM_SLOT_OPEN, CM_EV_REPLY_OK, 0);
-		return;
-	}
-	cm_roce_close_qp(id);
-	ib_send_cm_rej(ib, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0, NULL, 0);
-	cm_roce_refused(id, NULL, 0, ret);
+	t3_ib_cm_mra(ib, ROCE_MRA_TIMEOUT);
+	cm_roce_post(id, CM_SLOT_OPEN, CM_EV_REPLY_OK_OWN_QP, 0);
 }
 
 /* The SIDR REP of a peer of datagrams. Its status 0 is an accept. */
@@ -129,7 +114,6 @@ int cm_roce_callback(struct ib_cm_id *ib, const struct ib_cm_event *event)
 		cm_roce_post(id, CM_SLOT_OPEN, CM_EV_ESTABLISHED, 0);
 		break;
 	case IB_CM_REJ_RECEIVED:
-		cm_roce_close_qp(id);
 		cm_roce_refused(id, event->private_data, IB_CM_REJ_PRIVATE_DATA_SIZE,
 				event->param.rej_rcvd.reason);
 		break;

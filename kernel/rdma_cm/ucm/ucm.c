@@ -60,7 +60,7 @@ static int ucm_create_id(struct ucm_call *call)
 	if (!ctx)
 		return -ENOMEM;
 	context_unsafe(ctx->uid = cmd->uid); /* not published yet */
-	id = cm_create_user_id(ucm_handler, ctx, cmd->ps, qp_type);
+	id = t3_rdma_create_id(ucm_handler, ctx, cmd->ps, qp_type);
 	if (IS_ERR(id)) {
 		ret = PTR_ERR(id);
 		goto end;

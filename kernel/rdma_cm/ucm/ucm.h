@@ -36,10 +36,10 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_user_sa.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_cm.h>
 #include <rdma/rdma_user_cm.h>
 
 #include <t3_copy.h>
-#include <t3_rdma_cm.h>
 
 struct ib_client_nl_info;
 

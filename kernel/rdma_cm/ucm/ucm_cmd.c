@@ -95,11 +95,10 @@ int ucm_connect(struct ucm_call *call)
 {
 	const struct rdma_ucm_connect *cmd = call->cmd;
 	struct rdma_conn_param param = ucm_conn_param(&cmd->conn_param);
-	struct rdma_ucm_ece ece = cmd->ece;
 
 	if (!cmd->conn_param.valid)
 		return -EINVAL;
-	return t3_rdma_connect_ece(ucm_id(call), &param, &ece);
+	return t3_rdma_connect(ucm_id(call), &param, &cmd->ece);
 }
 
 int ucm_listen(struct ucm_call *call)
@@ -129,7 +128,6 @@ int ucm_accept(struct ucm_call *call)
 {
 	const struct rdma_ucm_accept *cmd = call->cmd;
 	struct rdma_conn_param param = ucm_conn_param(&cmd->conn_param);
-	struct rdma_ucm_ece ece = cmd->ece;
 	struct ucm_context *ctx = call->ctx;
 	u64 before;
 	int ret;
@@ -144,7 +142,7 @@ int ucm_accept(struct ucm_call *call)
 	 */
 	if (!before)
 		WRITE_ONCE(ctx->uid, cmd->uid);
-	ret = t3_rdma_accept_ece(ucm_id(call), &param, &ece);
+	ret = t3_rdma_accept(ucm_id(call), &param, &cmd->ece);
 	if (ret)
 		WRITE_ONCE(ctx->uid, before);
 	return ret;

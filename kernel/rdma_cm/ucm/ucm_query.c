@@ -73,7 +73,7 @@ int ucm_query_route(struct ucm_call *call)
 	resp.num_paths = id->route.num_pri_alt_paths;
 	if (resp.num_paths)
 		ucm_copy_path(&resp.ib_route[0], id->route.path_rec);
-	cm_handler_unlock(to_cm_id(id));
+	cm_handler_release(to_cm_id(id));
 	return ucm_respond(call, cmd->response, &resp, sizeof(resp));
 }
 
@@ -100,7 +100,7 @@ static int ucm_query_addr(struct ucm_call *call, u64 response)
 	memcpy(&resp.src_addr, src, resp.src_size);
 	memcpy(&resp.dst_addr, dst, resp.dst_size);
 	ucm_fill_device(id, &resp);
-	cm_handler_unlock(to_cm_id(id));
+	cm_handler_release(to_cm_id(id));
 	return ucm_respond(call, response, &resp, sizeof(resp));
 }
 
@@ -137,7 +137,7 @@ static int ucm_query_gid(struct ucm_call *call, u64 response)
 		     &resp.src_addr);
 	ucm_fill_gid(id, (struct sockaddr *)&id->route.addr.dst_addr, ucm_dgid,
 		     &resp.dst_addr);
-	cm_handler_unlock(to_cm_id(id));
+	cm_handler_release(to_cm_id(id));
 	return ucm_respond(call, response, &resp, sizeof(resp));
 }
 

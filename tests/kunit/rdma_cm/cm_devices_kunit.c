@@ -19,7 +19,7 @@ static void listen_on_wildcard(struct kunit *test)
 static void a_queued_request_holds_its_device(struct kunit *test)
 {
 	listen_on_wildcard(test);
-	t3_rdma_lock_handler(id);
+	lock_handler(id);
 	handler_locked = true;
 	KUNIT_ASSERT_EQ(test, fake_request(), 0);
 	removing = true;
@@ -27,7 +27,7 @@ static void a_queued_request_holds_its_device(struct kunit *test)
 	while (!READ_ONCE(fake.removal_waits))
 		cond_resched();
 	KUNIT_EXPECT_TRUE(test, fake.removal_has_users);
-	t3_rdma_unlock_handler(id);
+	unlock_handler(id);
 	handler_locked = false;
 	flush_work(&removal);
 	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
@@ -213,7 +213,7 @@ static void a_request_of_a_listen_that_failed(struct kunit *test)
 	fake_two_devices = true;
 	begin(test, IN_PROCESS);
 	KUNIT_ASSERT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
-	t3_rdma_lock_handler(id);
+	lock_handler(id);
 	handler_locked = true;
 	fake.listen_error = -EADDRINUSE;
 	fake.point = "cm_listener_listens";
@@ -223,7 +223,7 @@ static void a_request_of_a_listen_that_failed(struct kunit *test)
 	fake.listen_error = 0;
 	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&to_cm_id(id)->backlog_left), 1);
-	t3_rdma_unlock_handler(id);
+	unlock_handler(id);
 	handler_locked = false;
 	flush_workqueue(cm_wq);
 	KUNIT_EXPECT_EQ(test, atomic_read(&to_cm_id(id)->backlog_left), 2);
@@ -679,7 +679,6 @@ static void a_destroy_waits_for_the_callback_of_a_lookup(struct kunit *test)
 static void the_callback_of_a_lookup_only_queues(struct kunit *test)
 {
 	end(test);
-	id_kind = PROCESS_IDS;
 	begin(test, IN_PROCESS);
 	KUNIT_ASSERT_EQ(test, call(BIND), 0);
 	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);

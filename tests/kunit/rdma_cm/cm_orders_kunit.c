@@ -103,7 +103,7 @@ static void make_move(struct kunit *test, enum move move)
 		break;
 	case M_DESTROY:
 		if (handler_locked)
-			t3_rdma_unlock_handler(id);
+			unlock_handler(id);
 		handler_locked = false;
 		flush_events();
 		if (got.destroyed == id) {
@@ -114,11 +114,11 @@ static void make_move(struct kunit *test, enum move move)
 		destroy(&id);
 		break;
 	case M_LOCK_HANDLER:
-		t3_rdma_lock_handler(id);
+		lock_handler(id);
 		handler_locked = true;
 		break;
 	case M_UNLOCK_HANDLER:
-		t3_rdma_unlock_handler(id);
+		unlock_handler(id);
 		handler_locked = false;
 		break;
 	case M_HANDLER_FAILS:
@@ -216,24 +216,10 @@ static void every_order_passive(struct kunit *test)
 	every_order(test, false, true);
 }
 
-static void every_order_active_of_a_process(struct kunit *test)
-{
-	id_kind = PROCESS_IDS;
-	every_order(test, true, true);
-}
-
-static void every_order_passive_of_a_process(struct kunit *test)
-{
-	id_kind = PROCESS_IDS;
-	every_order(test, false, true);
-}
-
 static struct kunit_case cm_orders_cases[] = {
 	KUNIT_CASE(every_order_active),
 	KUNIT_CASE(every_order_without_qp),
 	KUNIT_CASE(every_order_passive),
-	KUNIT_CASE(every_order_active_of_a_process),
-	KUNIT_CASE(every_order_passive_of_a_process),
 	{}
 };
 

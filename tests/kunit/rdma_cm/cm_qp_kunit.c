@@ -34,7 +34,6 @@ static void qp_destroyed_at(struct kunit *test, const struct qp_race *race, cons
 {
 	int ret;
 
-	id_kind = PROCESS_IDS;
 	begin(test, IN_PROCESS);
 	fake.untracked = race->untracked;
 	run_shorthand(test, race->passive ? REQUESTED : READY);
@@ -74,7 +73,6 @@ static void a_qp_is_destroyed_during_connect(struct kunit *test)
 /* The id takes a reference on a QP that resource tracking lacks, too. */
 static void a_qp_that_is_not_tracked(struct kunit *test)
 {
-	id_kind = PROCESS_IDS;
 	begin(test, IN_PROCESS);
 	fake.untracked = true;
 	run_shorthand(test, READY);
@@ -90,27 +88,11 @@ static void a_qp_that_is_not_tracked(struct kunit *test)
 /* A provider frees a QP that iw_get_qp() has returned only after a grace period. */
 static void an_object_is_not_looked_up(struct kunit *test)
 {
-	id_kind = PROCESS_IDS;
 	begin(test, IN_PROCESS);
 	run_shorthand(test, READY);
 	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 1);
 	KUNIT_EXPECT_EQ(test, fake.qp_lookups, 0u);
-	end(test);
-}
-
-/* The same without an object: the QP that the provider finds must be that of the entry. */
-static void a_module_connects_its_own_qp(struct kunit *test)
-{
-	begin(test, IN_PROCESS);
-	run_shorthand(test, READY);
-	fake.qp.uobject = NULL;
-	fake.qp.res.task = NULL;
-	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 1);
-	KUNIT_EXPECT_EQ(test, fake.qp_lookups, 1u);
-	/* A provider finds the QP of t3_rdma_create_qp() in the id. */
-	KUNIT_EXPECT_PTR_EQ(test, fake.conn->context, (void *)id);
 	end(test);
 }
 
@@ -156,7 +138,6 @@ static void a_process_connects_its_own_qps(struct kunit *test)
 	struct cred cred = {};
 	struct task_struct *other_task = ended_process(test, &cred);
 
-	id_kind = PROCESS_IDS;
 	begin(test, IN_PROCESS);
 	run_shorthand(test, READY);
 	fake.qp.res.task = other_task;
@@ -177,7 +158,6 @@ static void a_process_connects_qps_of_those_that_it_may_trace(struct kunit *test
 	struct task_struct *other_task = ended_process(test, &cred);
 
 	cred.uid = current_uid();
-	id_kind = PROCESS_IDS;
 	begin(test, IN_PROCESS);
 	run_shorthand(test, READY);
 	fake.qp.res.task = other_task;
@@ -224,7 +204,6 @@ static void the_qp_of_another_user_is_not_tracked(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(ends); i++) {
-		id_kind = PROCESS_IDS;
 		begin(test, IN_PROCESS);
 		fake.untracked = true;
 		run_shorthand(test, ends[i] == &accepted ? REQUESTED : READY);
@@ -235,7 +214,6 @@ static void the_qp_of_another_user_is_not_tracked(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&fake.qp_refs), 0, "%s", ends[i]->name);
 		end(test);
 	}
-	id_kind = PROCESS_IDS;
 	begin(test, IN_PROCESS);
 	fake.untracked = true;
 	run_shorthand(test, READY);
@@ -243,28 +221,6 @@ static void the_qp_of_another_user_is_not_tracked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, call(CONNECT), -EINVAL);
 	KUNIT_EXPECT_NULL(test, fake.conn);
 	KUNIT_EXPECT_EQ(test, fake.cancels, 0u);
-	end(test);
-}
-
-/* t3_rdma_create_qp() fails, and destroys the QP; it succeeds, and t3_rdma_destroy_qp() does. */
-static void the_qp_that_the_manager_creates_is_destroyed(struct kunit *test)
-{
-	struct ib_pd pd = { .device = &fake.device }, of_other = { .device = &fake.other };
-	struct ib_qp_init_attr attr = {};
-
-	begin(test, IN_PROCESS);
-	KUNIT_ASSERT_EQ(test, call(BIND), 0);
-	KUNIT_EXPECT_EQ(test, t3_rdma_create_qp(id, &of_other, &attr), -EINVAL);
-	fake.next_error = -ENOMEM;
-	KUNIT_EXPECT_EQ(test, t3_rdma_create_qp(id, &pd, &attr), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, fake.qps, 0);
-	KUNIT_EXPECT_NULL(test, id->qp);
-	KUNIT_EXPECT_EQ(test, t3_rdma_create_qp(id, &pd, &attr), 0);
-	KUNIT_EXPECT_EQ(test, fake.qps, 1);
-	KUNIT_EXPECT_PTR_EQ(test, id->qp, &fake.qp);
-	t3_rdma_destroy_qp(id);
-	KUNIT_EXPECT_EQ(test, fake.qps, 0);
-	KUNIT_EXPECT_NULL(test, id->qp);
 	end(test);
 }
 
@@ -326,11 +282,9 @@ static struct kunit_case cm_qp_cases[] = {
 	KUNIT_CASE_PARAM(a_qp_is_destroyed_during_connect, qp_race_gen_params),
 	KUNIT_CASE(a_qp_that_is_not_tracked),
 	KUNIT_CASE(an_object_is_not_looked_up),
-	KUNIT_CASE(a_module_connects_its_own_qp),
 	KUNIT_CASE(a_process_connects_its_own_qps),
 	KUNIT_CASE(a_process_connects_qps_of_those_that_it_may_trace),
 	KUNIT_CASE(the_qp_of_another_user_is_not_tracked),
-	KUNIT_CASE(the_qp_that_the_manager_creates_is_destroyed),
 	KUNIT_CASE_PARAM(a_removal_handler_destroys_the_qp, qp_removal_gen_params),
 	{}
 };

@@ -23,7 +23,7 @@ static void a_request_has_the_addresses_of_annex_11(struct kunit *test)
 	struct rdma_ucm_ece ece = { .vendor_id = 3, .attr_mod = 4 };
 
 	STEPS(S(READY));
-	KUNIT_EXPECT_EQ(test, t3_rdma_connect_ece(id, &with_data, &ece), 0);
+	KUNIT_EXPECT_EQ(test, t3_rdma_connect(id, &with_data, &ece), 0);
 	KUNIT_EXPECT_EQ(test, fake_ib.service_id, service_of(RDMA_PS_TCP, 7000));
 	KUNIT_EXPECT_EQ(test, (int)fake_ib.data_len, 39);
 	KUNIT_EXPECT_EQ(test, (int)header->version, 0);
@@ -46,10 +46,10 @@ static void too_much_private_data(struct kunit *test)
 	};
 
 	STEPS(S(READY));
-	KUNIT_EXPECT_EQ(test, t3_rdma_connect(id, &with_data), -EINVAL);
+	KUNIT_EXPECT_EQ(test, t3_rdma_connect(id, &with_data, &no_ece), -EINVAL);
 	KUNIT_EXPECT_EQ(test, fake_ib.ids, 0);
 	with_data.private_data_len--;
-	KUNIT_EXPECT_EQ(test, t3_rdma_connect(id, &with_data), 0);
+	KUNIT_EXPECT_EQ(test, t3_rdma_connect(id, &with_data, &no_ece), 0);
 	STEPS(S(DESTROY));
 }
 
@@ -158,62 +158,6 @@ static void a_disconnect_while_connecting(struct kunit *test)
 	fake_ib_event(IB_CM_REP_RECEIVED, 0);
 	STEPS(S(GOT_ESTABLISHED), S(GOT_DISCONNECTED));
 	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
-	STEPS(S(DESTROY));
-}
-
-/* An id with a QP of t3_rdma_create_qp(): the manager moves it, and sends the RTU. */
-static void the_qp_of_a_module(struct kunit *test)
-{
-	STEPS(S(READY));
-	id->qp = &fake.qp;
-	STEPS(S(CONNECT));
-	fake_ib_event(IB_CM_REP_RECEIVED, 0);
-	STEPS(S(GOT_ESTABLISHED));
-	KUNIT_EXPECT_EQ(test, fake_ib.rtus, 1u);
-	KUNIT_EXPECT_EQ(test, fake_ib.qp_states[IB_QPS_RTR], 1);
-	KUNIT_EXPECT_EQ(test, fake_ib.qp_states[IB_QPS_RTS], 1);
-	KUNIT_EXPECT_EQ(test, fake_ib.rq_psn, fake_ib.psn);
-	STEPS(S(DISCONNECT));
-	KUNIT_EXPECT_EQ(test, fake_ib.qp_states[IB_QPS_ERR], 1);
-	fake_ib_event(IB_CM_DREP_RECEIVED, 0);
-	STEPS(S(GOT_DISCONNECTED));
-	id->qp = NULL;
-	STEPS(S(DESTROY));
-}
-
-static void the_qp_of_a_module_cannot_be_moved(struct kunit *test)
-{
-	STEPS(S(READY));
-	id->qp = &fake.qp;
-	STEPS(S(CONNECT));
-	fake_ib.qp_error = -ENOMEM;
-	fake_ib_event(IB_CM_REP_RECEIVED, 0);
-	STEPS(V(GOT_ERROR, -ENOMEM), S(GOT_NOTHING));
-	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
-	KUNIT_EXPECT_EQ(test, fake_ib.qp_states[IB_QPS_ERR], 1);
-	id->qp = NULL;
-	STEPS(S(DESTROY));
-}
-
-/* The QP of a module is in ERR after a reject of the peer, and after an accept that fails. */
-static void the_qp_of_a_module_is_stopped(struct kunit *test)
-{
-	STEPS(S(READY));
-	id->qp = &fake.qp;
-	STEPS(S(CONNECT));
-	fake_ib_event(IB_CM_REJ_RECEIVED, IB_CM_REJ_CONSUMER_DEFINED);
-	STEPS(V(GOT_REJECTED, IB_CM_REJ_CONSUMER_DEFINED));
-	KUNIT_EXPECT_EQ(test, fake_ib.qp_states[IB_QPS_ERR], 1);
-	id->qp = NULL;
-	STEPS(S(DESTROY));
-
-	roce_again(test);
-	requested(test);
-	id->qp = &fake.qp;
-	fake_ib.next_error = -ENOMEM;
-	STEPS(V(ACCEPT, -ENOMEM));
-	KUNIT_EXPECT_EQ(test, fake_ib.qp_states[IB_QPS_ERR], 1);
-	id->qp = NULL;
 	STEPS(S(DESTROY));
 }
 
@@ -375,12 +319,12 @@ static void requests_that_are_refused(struct kunit *test)
 	peer_header(FAKE_LOCAL);
 	KUNIT_EXPECT_EQ(test, ib_request(IB_CM_SIDR_REQ_RECEIVED, RDMA_PS_TCP, 7000), -EINVAL);
 	/* The backlog is 2. */
-	t3_rdma_lock_handler(id);
+	lock_handler(id);
 	KUNIT_EXPECT_EQ(test, req(), 0);
 	KUNIT_EXPECT_EQ(test, req(), 0);
 	KUNIT_EXPECT_EQ(test, req(), -ENOMEM);
 	got.next_return = 1;
-	t3_rdma_unlock_handler(id);
+	unlock_handler(id);
 	flush_events();
 	expect_event(test, "request", 1, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	expect_event(test, "request", 2, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
@@ -450,7 +394,7 @@ static void a_listener_ends_during_a_request(struct kunit *test)
 static void the_device_of_a_queued_request_is_removed(struct kunit *test)
 {
 	listening(test);
-	t3_rdma_lock_handler(id);
+	lock_handler(id);
 	handler_locked = true;
 	KUNIT_EXPECT_EQ(test, req(), 0);
 	removing = true;
@@ -458,7 +402,7 @@ static void the_device_of_a_queued_request_is_removed(struct kunit *test)
 	while (!READ_ONCE(fake.removal_waits))
 		cond_resched();
 	KUNIT_EXPECT_TRUE(test, fake.removal_has_users);
-	t3_rdma_unlock_handler(id);
+	unlock_handler(id);
 	handler_locked = false;
 	flush_workqueue(cm_wq);
 	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
@@ -755,9 +699,6 @@ static struct kunit_case roce_cases[] = {
 	KUNIT_CASE(an_establish_that_fails),
 	KUNIT_CASE(a_reject_after_the_response),
 	KUNIT_CASE(a_disconnect_while_connecting),
-	KUNIT_CASE(the_qp_of_a_module),
-	KUNIT_CASE(the_qp_of_a_module_cannot_be_moved),
-	KUNIT_CASE(the_qp_of_a_module_is_stopped),
 	KUNIT_CASE(the_ack_timeout),
 	KUNIT_CASE(an_address_without_a_gid),
 	KUNIT_CASE(routes_that_cannot_be_resolved),

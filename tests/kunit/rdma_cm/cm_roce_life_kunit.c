@@ -75,51 +75,42 @@ static void a_destroy_waits_for_a_callback(struct kunit *test)
 	static const enum ib_cm_event_type types[] = {
 		IB_CM_REP_RECEIVED, IB_CM_REJ_RECEIVED, IB_CM_REQ_ERROR,
 	};
-	int kind, p, t;
+	int p, t;
 
-	for (kind = MODULE_IDS; kind <= PROCESS_IDS; kind++) {
-		for (p = 0; p < ARRAY_SIZE(points); p++) {
-			for (t = 0; t < ARRAY_SIZE(types); t++) {
-				id_kind = kind;
-				roce_begin(test);
-				STEPS(S(READY), S(CONNECT));
-				destroy_with_a_callback(test, points[p], types[t]);
-				roce_end(test);
-			}
+	for (p = 0; p < ARRAY_SIZE(points); p++) {
+		for (t = 0; t < ARRAY_SIZE(types); t++) {
+			roce_begin(test);
+			STEPS(S(READY), S(CONNECT));
+			destroy_with_a_callback(test, points[p], types[t]);
+			roce_end(test);
 		}
 	}
-	id_kind = MODULE_IDS;
 }
 
 /* The handler of an event returns non-zero while the callback that posted it still runs. */
 static void a_handler_destroys_during_the_callback(struct kunit *test)
 {
 	struct held_callback held = { .type = IB_CM_REP_RECEIVED };
-	int kind;
 
-	for (kind = MODULE_IDS; kind <= PROCESS_IDS; kind++) {
-		id_kind = kind;
-		roce_begin(test);
-		STEPS(S(READY), S(CONNECT));
-		init_completion(&callback_held);
-		init_completion(&callback_goes_on);
-		INIT_WORK_ONSTACK(&held.work, run_held_callback);
-		fake.at_point = hold_callback;
-		fake.point = "cm_roce_callback_ends";
-		got.next_return = 1;
-		queue_work(system_long_wq, &held.work);
-		wait_for_completion(&callback_held);
-		msleep(20);
-		KUNIT_EXPECT_NOT_NULL(test, fake_ib.conn);
-		complete(&callback_goes_on);
-		flush_work(&held.work);
-		flush_workqueue(cm_wq);
-		KUNIT_EXPECT_NULL(test, fake_ib.conn);
-		destroy_work_on_stack(&held.work);
-		expect_event(test, "response", 0, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
-		roce_end(test);
-	}
-	id_kind = MODULE_IDS;
+	roce_begin(test);
+	STEPS(S(READY), S(CONNECT));
+	init_completion(&callback_held);
+	init_completion(&callback_goes_on);
+	INIT_WORK_ONSTACK(&held.work, run_held_callback);
+	fake.at_point = hold_callback;
+	fake.point = "cm_roce_callback_ends";
+	got.next_return = 1;
+	queue_work(system_long_wq, &held.work);
+	wait_for_completion(&callback_held);
+	msleep(20);
+	KUNIT_EXPECT_NOT_NULL(test, fake_ib.conn);
+	complete(&callback_goes_on);
+	flush_work(&held.work);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_NULL(test, fake_ib.conn);
+	destroy_work_on_stack(&held.work);
+	expect_event(test, "response", 0, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	roce_end(test);
 }
 
 static void remove_device_for_a_while(void)
@@ -144,7 +135,7 @@ static void a_handler_destroys_during_a_connect(struct kunit *test)
 		got.next_return = 1;
 		fake.at_point = remove_device_for_a_while;
 		fake.point = points[i];
-		ret = t3_rdma_connect(id, &param);
+		ret = t3_rdma_connect(id, &param, &no_ece);
 		KUNIT_EXPECT_NULL(test, fake.point);
 		flush_workqueue(cm_wq);
 		KUNIT_EXPECT_EQ(test, ret, i ? 0 : -ENODEV);

@@ -112,7 +112,7 @@ static void leave(u32 addr)
 {
 	struct sockaddr_storage group = fake_address(addr, 0);
 
-	t3_rdma_leave_multicast(id, (struct sockaddr *)&group);
+	cm_leave(to_cm_id(id), (struct sockaddr *)&group, NULL);
 }
 
 static void join_and_leave(struct kunit *test)

@@ -33,15 +33,15 @@ static bool ends_connection(enum rdma_cm_event_type event)
 	       event == RDMA_CM_EVENT_CONNECT_ERROR || event == RDMA_CM_EVENT_DISCONNECTED;
 }
 
-static enum { MODULE_IDS, PROCESS_IDS, PROCESS_IDS_NO_MEMORY } id_kind;
+static bool no_memory_in_upcalls;
 
 static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct reported_event *reported;
 	int ret = got.next_return;
 
-	/* In an upcall the handler of a process returns 0 or -ENOMEM. */
-	if (to_cm_id(id)->in_upcall && (ret || id_kind == PROCESS_IDS_NO_MEMORY))
+	/* In an upcall ucm_handler() returns 0 or -ENOMEM. */
+	if (to_cm_id(id)->in_upcall && (ret || no_memory_in_upcalls))
 		return -ENOMEM;
 	reported = &got.events[got.written++ % ARRAY_SIZE(got.events)];
 	*reported = (struct reported_event) {
@@ -68,7 +68,6 @@ static struct rdma_cm_id *make_id(void)
 	if (!id)
 		return NULL;
 	cm_queue_init(id);
-	id->user = id_kind != MODULE_IDS;
 	return &id->base.id;
 }
 
@@ -124,7 +123,7 @@ static bool removing;
 static int conversation_init(struct kunit *test)
 {
 	INIT_WORK(&removal, fake_remove_device);
-	id_kind = MODULE_IDS;
+	no_memory_in_upcalls = false;
 	KUNIT_ASSERT_EQ(test, cm_ports_init(), 0);
 	KUNIT_ASSERT_EQ(test, cm_roce_init(), 0);
 	return cm_events_init();
@@ -138,8 +137,6 @@ static void begin(struct kunit *test, enum fake_context context)
 	listener = NULL;
 	reserve_tcp_ports = false;	/* the host does not have the addresses of the device */
 	fake_add_devices(test, context);
-	if (id_kind != MODULE_IDS)
-		fake_assign_qp_to_process();
 	id = make_id();
 	KUNIT_ASSERT_NOT_NULL(test, id);
 }
@@ -178,7 +175,7 @@ static void destroy(struct rdma_cm_id **victim)
 static void end(struct kunit *test)
 {
 	if (handler_locked) {
-		t3_rdma_unlock_handler(id);
+		unlock_handler(id);
 		handler_locked = false;
 	}
 	if (delayed_id)
@@ -211,7 +208,6 @@ static void end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.uobject.usecnt), fake.qp_destroying ? -1 : 0);
 	KUNIT_EXPECT_EQ(test, fake.entry_refs, 0);
-	KUNIT_EXPECT_EQ(test, fake.qps, 0);
 	KUNIT_EXPECT_EQ(test, fake.route_refs, 0);
 	KUNIT_EXPECT_EQ(test, fake.neighbour_refs, 0);
 	KUNIT_EXPECT_FALSE(test, fake.qp_used_after_free);
@@ -282,6 +278,7 @@ static void __maybe_unused expect_event(struct kunit *test, const char *name,
 	KUNIT_EXPECT_EQ_MSG(test, reported->status, status, "%s, step %u", name, step);
 }
 
+static const struct rdma_ucm_ece no_ece;
 static struct rdma_conn_param param = { .qp_num = FAKE_QPN, .responder_resources = 1 };
 
 static int call(enum kind kind)
@@ -304,9 +301,9 @@ static int call(enum kind kind)
 			listener = id;
 		return ret;
 	case CONNECT:
-		return t3_rdma_connect(id, &param);
+		return t3_rdma_connect(id, &param, &no_ece);
 	case ACCEPT:
-		return t3_rdma_accept(id, &param);
+		return t3_rdma_accept(id, &param, &no_ece);
 	case REJECT:
 		return t3_rdma_reject(id, "no", 2, IB_CM_REJ_CONSUMER_DEFINED);
 	case ESTABLISH:
@@ -415,11 +412,11 @@ static void step(struct kunit *test, const char *name, unsigned int number, cons
 		break;
 	case LOCK_HANDLER:
 		flush_events();
-		t3_rdma_lock_handler(id);
+		lock_handler(id);
 		handler_locked = true;
 		break;
 	case UNLOCK_HANDLER:
-		t3_rdma_unlock_handler(id);
+		unlock_handler(id);
 		handler_locked = false;
 		break;
 	case CONTEXT:

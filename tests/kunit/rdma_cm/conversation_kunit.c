@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Whole conversations. Each runs with the provider's events in process, softirq and hard interrupt
- * context; and with ids of a process, whose events are handled in the upcall, and whose handler may
- * fail there for lack of memory and is called again. Each checks the entries of resource tracking
- * (C12).
+ * context, and under a lock; and with a handler that has no memory in the upcall, and so is called
+ * again. Each checks the entries of resource tracking (C12).
  */
 #include "conversation.h"
 
@@ -185,8 +184,8 @@ static const struct conversation conversations[] = {
 		V(DISCONNECT, -EINVAL), S(GOT_NOTHING), S(DESTROY_LISTENER) } },
 };
 
-/* Ids of a process, whose events are handled in the upcall if that is possible. */
-static const struct conversation process_conversations[] = {
+/* Events that are handled in the upcall, if that is possible. */
+static const struct conversation upcall_conversations[] = {
 	{ "reported in the upcall", {
 		S(READY), S(CONNECT), S(DELAY_WORKER), V(REPLY, 0), S(GOT_ESTABLISHED), S(CLOSE),
 		S(GOT_DISCONNECTED), S(DESTROY) } },
@@ -207,7 +206,7 @@ static const struct conversation process_conversations[] = {
 };
 
 NAMED_PARAM(conversation, conversations);
-NAMED_PARAM(process_conversations, process_conversations);
+NAMED_PARAM(upcall_conversations, upcall_conversations);
 
 static void run_conversation(struct kunit *test, enum fake_context context)
 {
@@ -221,24 +220,23 @@ static void in_process_context(struct kunit *test)
 	run_conversation(test, IN_PROCESS);
 }
 
-static void with_ids_of_a_process(struct kunit *test)
+static void without_memory_in_the_upcall(struct kunit *test)
 {
-	id_kind = PROCESS_IDS;
+	no_memory_in_upcalls = true;
 	run_conversation(test, IN_PROCESS);
-	id_kind = PROCESS_IDS_NO_MEMORY;
-	run_conversation(test, IN_PROCESS);
-	id_kind = PROCESS_IDS;
-	run_conversation(test, IN_SOFTIRQ);
-	run_conversation(test, UNDER_LOCK);
 }
 
-static void with_ids_of_a_process_in_the_upcall(struct kunit *test)
+static void in_the_upcall(struct kunit *test)
 {
 	/* Then the worker handles each event: cm_dispatch_inline(). */
 	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
 		kunit_skip(test, "the kernel has no preemption counter");
-	id_kind = PROCESS_IDS;
 	run_conversation(test, IN_PROCESS);
+}
+
+static void under_a_lock(struct kunit *test)
+{
+	run_conversation(test, UNDER_LOCK);
 }
 
 static void in_softirq_context(struct kunit *test)
@@ -269,7 +267,7 @@ static void an_id_ends_while_its_handler_is_unlocked(struct kunit *test)
 	run(test, &locked);
 	fake.at_point = reply_and_run_worker;
 	fake.point = "cm_handler_unlocked";
-	t3_rdma_unlock_handler(id);
+	unlock_handler(id);
 	handler_locked = false;
 	KUNIT_EXPECT_NULL(test, fake.point);
 	run(test, &ended);
@@ -278,8 +276,9 @@ static void an_id_ends_while_its_handler_is_unlocked(struct kunit *test)
 
 static struct kunit_case conversation_cases[] = {
 	KUNIT_CASE_PARAM(in_process_context, conversation_gen_params),
-	KUNIT_CASE_PARAM(with_ids_of_a_process, conversation_gen_params),
-	KUNIT_CASE_PARAM(with_ids_of_a_process_in_the_upcall, process_conversations_gen_params),
+	KUNIT_CASE_PARAM(without_memory_in_the_upcall, conversation_gen_params),
+	KUNIT_CASE_PARAM(in_the_upcall, upcall_conversations_gen_params),
+	KUNIT_CASE_PARAM(under_a_lock, conversation_gen_params),
 	KUNIT_CASE_PARAM(in_softirq_context, conversation_gen_params),
 	KUNIT_CASE_PARAM(in_hardirq_context, conversation_gen_params),
 	KUNIT_CASE(an_id_ends_while_its_handler_is_unlocked),

@@ -46,9 +46,6 @@ static struct {
 	/* The route to the peer: not over the interface of arrival; its type, or unicast. */
 	bool route_elsewhere;
 	u8 route_type;
-	int qp_states[IB_QPS_ERR + 1];	/* number of changes to each state */
-	int qp_error;			/* of the next change */
-	u32 rq_psn;
 } fake_ib;
 
 static void fake_ib_reset(void)

@@ -73,7 +73,6 @@ static struct {
 	unsigned int addr_looks;
 	struct ib_qp qp;
 	struct cm_dev *cm_dev, *other_dev;
-	int qps;			/* number of QPs that t3_rdma_create_qp() has created */
 	/* The QP as an object of a process; resource tracking does not have it. */
 	struct ib_uobject uobject;
 	struct ib_uverbs_file ufile;
@@ -459,21 +458,6 @@ static int fake_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 	enum fake_event in_call = fake.in_call;
 
 	fake.qp_used_after_free |= fake.qp_freed;
-	if (attr->qp_state == IB_QPS_INIT) {
-		int ret = fake.next_error;
-
-		fake.next_error = 0;
-		return ret;
-	}
-	if (fake_roce) {
-		int ret = fake_ib.qp_error;
-
-		fake_ib.qp_error = 0;
-		fake_ib.qp_states[attr->qp_state]++;
-		if (attr->qp_state == IB_QPS_RTR)
-			fake_ib.rq_psn = attr->rq_psn;
-		return ret;
-	}
 	if (!fake.open && attr->qp_state == IB_QPS_ERR) {
 		fake.cancels++;
 		if (fake.can_cancel && fake.conn)
@@ -560,18 +544,6 @@ static struct neighbour *fake_neighbour(const struct dst_entry *dst, const void 
 static void fake_put_neighbour(struct neighbour *neighbour)
 {
 	fake.neighbour_refs--;
-}
-
-static struct ib_qp *fake_create_core_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr)
-{
-	fake.qps++;
-	return &fake.qp;
-}
-
-static int fake_destroy_core_qp(struct ib_qp *qp)
-{
-	fake.qps--;
-	return 0;
 }
 
 /* References on memory cgroups. */
@@ -726,8 +698,6 @@ static int fake_put_entry(struct rdma_restrack_entry *entry)
 #define ip_rt_put			fake_put_route
 #define dst_neigh_lookup		fake_neighbour
 #define neigh_release			fake_put_neighbour
-#define ib_create_qp			fake_create_core_qp
-#define ib_destroy_qp			fake_destroy_core_qp
 #define get_mem_cgroup_from_mm		fake_memcg_of
 #define css_get				fake_hold_css
 #define mem_cgroup_put			fake_put_memcg
@@ -871,6 +841,15 @@ static void fake_add(struct kunit *test, struct ib_device *device)
 	fake_uncharged = uncharged;
 }
 
+/* Makes the QP one of the current process. */
+static void fake_assign_qp_to_process(void)
+{
+	init_rwsem(&fake.ufile.hw_destroy_rwsem);
+	fake.uobject.ufile = &fake.ufile;
+	fake.qp.uobject = (struct ib_uqp_object *)&fake.uobject;
+	fake.qp.res.task = current;
+}
+
 static void __maybe_unused
 fake_add_devices(struct kunit *test, enum fake_context context)
 {
@@ -885,18 +864,23 @@ fake_add_devices(struct kunit *test, enum fake_context context)
 	RCU_INIT_POINTER(fake.port_data[1].netdev, init_net.loopback_dev);
 	fake.qp.device = &fake.device;
 	fake.qp.qp_num = FAKE_QPN;
+	fake_assign_qp_to_process();
 	if (fake_two_devices)
 		fake_add(test, &fake.other);
 	fake_add(test, &fake.device);
 }
 
-/* Makes the QP one of the current process, not of a module. */
-static void __maybe_unused fake_assign_qp_to_process(void)
+/* No event of the id is handled, and no request to it. */
+static void __maybe_unused lock_handler(struct rdma_cm_id *id)
 {
-	init_rwsem(&fake.ufile.hw_destroy_rwsem);
-	fake.uobject.ufile = &fake.ufile;
-	fake.qp.uobject = (struct ib_uqp_object *)&fake.uobject;
-	fake.qp.res.task = current;
+	mutex_lock(&to_cm_id(id)->handler_mutex);
+	down_write(&to_cm_id(id)->requests);
+}
+
+static void __maybe_unused unlock_handler(struct rdma_cm_id *id)
+{
+	up_write(&to_cm_id(id)->requests);
+	cm_handler_release(to_cm_id(id));
 }
 
 /* Removes the device, and waits for its last user. */

@@ -422,9 +422,9 @@ static void a_close_waits_for_no_command(struct kunit *test)
 	kref_get(&ctx->ref);
 	mutex_lock(&ctx->mutex);	/* a command */
 	for (i = 0; i < 2; i++) {
-		t3_rdma_lock_handler(ctx->cm_id);
+		lock_handler(ctx->cm_id);
 		KUNIT_EXPECT_EQ(test, ucm_handler(ctx->cm_id, &removed), 0);
-		t3_rdma_unlock_handler(ctx->cm_id);
+		unlock_handler(ctx->cm_id);
 		for (j = 0; j < 100 && work_busy(&ctx->close); j++)
 			msleep(20);
 		KUNIT_EXPECT_EQ(test, work_busy(&ctx->close), 0u);
@@ -446,13 +446,13 @@ static void a_close_is_queued_once(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
 	hold_closes(test);
-	t3_rdma_lock_handler(ctx->cm_id);
+	lock_handler(ctx->cm_id);
 	KUNIT_EXPECT_EQ(test, ucm_handler(ctx->cm_id, &removed), 0);
 	refs = kref_read(&ctx->ref);
 	unread = atomic_read(&ctx->unread);
 	KUNIT_EXPECT_EQ(test, ucm_handler(ctx->cm_id, &removed), 0);
 	KUNIT_EXPECT_EQ(test, kref_read(&ctx->ref) - refs, atomic_read(&ctx->unread) - unread);
-	t3_rdma_unlock_handler(ctx->cm_id);
+	unlock_handler(ctx->cm_id);
 	run_closes();
 }
 

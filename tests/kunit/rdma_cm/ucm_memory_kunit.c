@@ -173,7 +173,6 @@ static void a_connect_without_memory(struct kunit *test)
 {
 	unsigned int i;
 
-	fake_assign_qp_to_process();
 	for (i = 0; i < ARRAY_SIZE(upcall_contexts); i++) {
 		fake.context = upcall_contexts[i];
 		KUNIT_EXPECT_GE(test, fail_each_allocation(test, connect_and_close), 5u);
@@ -209,7 +208,6 @@ static void an_accept_without_memory(struct kunit *test)
 {
 	unsigned int i;
 
-	fake_assign_qp_to_process();
 	victim = listener(test, FAKE_LOCAL);
 	for (i = 0; i < ARRAY_SIZE(upcall_contexts); i++) {
 		fake.context = upcall_contexts[i];

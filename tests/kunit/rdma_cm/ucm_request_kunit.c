@@ -13,7 +13,6 @@ static u32 guess_request(struct kunit *test)
 	struct ucm_context *ctx;
 	unsigned long number;
 
-	fake_assign_qp_to_process();
 	victim = listener(test, INADDR_ANY);
 	KUNIT_EXPECT_EQ(test, fake_request(), 0);
 	flush_workqueue(cm_wq);
@@ -288,10 +287,10 @@ static void an_upcall_waits_for_nothing(struct kunit *test)
 
 	victim = listener(test, FAKE_LOCAL);
 	id = ((struct ucm_context *)xa_load(&ucm_contexts, victim))->cm_id;
-	t3_rdma_lock_handler(id);
+	lock_handler(id);
 	KUNIT_EXPECT_EQ(test, fake_request(), 0);
 	KUNIT_EXPECT_FALSE(test, ucm_has_events(file));
-	t3_rdma_unlock_handler(id);
+	unlock_handler(id);
 	flush_workqueue(cm_wq);
 	KUNIT_EXPECT_EQ(test, get_event(), 0);
 	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
@@ -314,18 +313,18 @@ static void a_worker_waits_for_no_task(struct kunit *test)
 	ctx = xa_load(&ucm_contexts, create(test));
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
 	id = to_cm_id(ctx->cm_id);
-	t3_rdma_lock_handler(ctx->cm_id);
+	lock_handler(ctx->cm_id);
 	KUNIT_EXPECT_EQ(test, cm_event_post(id, CM_SLOT_ROUTE, CM_EV_ROUTE_DONE, 0,
 					    CM_DISPATCH_WORKER), 0);
 	for (i = 0; i < 100 && work_busy(&id->work); i++)
 		msleep(20);
 	KUNIT_EXPECT_EQ(test, work_busy(&id->work), 0u);
 	KUNIT_EXPECT_FALSE(test, list_empty(&id->queue));
-	t3_rdma_unlock_handler(ctx->cm_id);
+	unlock_handler(ctx->cm_id);
 	/* Its turn comes before the next call. */
 	cm_handler_lock(id);
 	KUNIT_EXPECT_TRUE(test, list_empty(&id->queue));
-	cm_handler_unlock(id);
+	cm_handler_release(id);
 }
 
 /* A listen fails after a request was reported. The next one has the backlog that it asks for. */

@@ -101,22 +101,16 @@ def _copy(parts: tuple[str, ...], tree: Path, instead: dict[str, str]) -> None:
 PARTS = ("include", "kernel", "tests/fakes", "tests/kunit", "tests/modules", "tests/tables")
 
 
-def _kbuild(made: image.Image, source: str, target: str, more: str = "", with_points: bool = False) -> None:
-    """Builds the modules of a folder of the tree, with all sources that they may include beside them. more: arguments
-    for make.
-
-    Kbuild does not look whether the symbols of other folders have changed (KBUILD_EXTRA_SYMBOLS). Without its own
-    Module.symvers it runs modpost again, which writes only what differs."""
+def _kbuild(made: image.Image, source: str, target: str, with_points: bool = False) -> None:
+    """Builds the modules of a folder of the tree, with all sources that they may include beside them."""
     out = modules_folder(made)
     src = "races/src" if with_points else "src"
     _copy(PARTS, out / src, points.sources() if with_points else {})
-    if made.kernel:
-        more = f"{made.kernel.kind.make} {more}"
+    more = made.kernel.kind.make if made.kernel else ""
     in_build_root(
         made,
         f"""
         cd /src/{out.relative_to(paths.REPO)}
-        rm -f {src}/{source}/Module.symvers
         make -C {_headers(made)} M=$PWD/{src}/{source} -j{os.cpu_count()} {more} modules
         mkdir -p {target}
         find {src}/{source} -name '*.ko' -exec cp -pu {{}} {target}/ \\;""",
@@ -137,11 +131,10 @@ def kunit(suite: str, kernel_name: str | None) -> Path:
 
 
 def test_modules(suite: str, kernel_name: str | None = None) -> None:
-    """Builds the modules of tests/modules, which use the exports of ours, into the folder of modules for guests. Ours
-    must be built."""
+    """Builds the modules of tests/modules into the folder of modules for guests."""
     made = image.get(suite, kernel_name)
     with alone(made, "modules of tests"):
-        _kbuild(made, "tests/modules", "modules", "KBUILD_EXTRA_SYMBOLS=$PWD/src/kernel/Module.symvers")
+        _kbuild(made, "tests/modules", "modules")
 
 
 def races(suite: str, kernel_name: str | None = None) -> Path:

@@ -34,7 +34,7 @@ ALLOWED = (
 
 
 # A data race is ours if one of our modules makes one of the two accesses, or calls the function that makes it.
-_OURS = re.compile(r"\[(iw_cxgb3|t3_uverbs|t3_rdma_cm|cm_user|\w+_kunit)\]")
+_OURS = re.compile(r"\[(iw_cxgb3|t3_uverbs|t3_rdma_cm|\w+_kunit)\]")
 _RACE = re.compile(r"BUG: KCSAN: ")
 _RACE_ENDS = re.compile(r"={40,}\s*$")
 _ACCESS = re.compile(
