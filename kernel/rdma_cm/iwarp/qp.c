@@ -118,23 +118,20 @@ static void cm_qp_add_ref(struct cm_id *id, struct ib_qp *qp)
 
 /*
  * Takes a reference on a QP whose entry in resource tracking the caller holds. iw_get_qp() is not
- * called: its QP would be freed only after a grace period. Return: 0; -EINVAL if the caller may
- * not use the QP; -ENOENT if it is no object of a process, or is being created or destroyed.
+ * called: its QP would be freed only after a grace period. The object of another user is not even
+ * taken: its owner's destroy would fail. Return: false if the caller may not use the QP, if it is
+ * no object of a process, or is being created or destroyed.
  */
-static int cm_qp_get_object(struct cm_id *id, struct ib_qp *qp)
+static bool cm_qp_get_object(struct cm_id *id, struct ib_qp *qp)
 {
 	/* struct ib_uqp_object begins with a struct ib_uobject. */
 	struct ib_uobject *uobj = (struct ib_uobject *)qp->uobject;
-	int ret = -EINVAL;
 
-	if (!uobj || !cm_uobject_get(uobj))
-		return -ENOENT;
-	if (cm_qp_permitted(id, qp)) {
-		cm_qp_add_ref(id, qp);
-		ret = 0;
-	}
+	if (!cm_qp_permitted(id, qp) || !cm_uobject_get(uobj))
+		return false;
+	cm_qp_add_ref(id, qp);
 	cm_uobject_put(uobj);
-	return ret;
+	return true;
 }
 
 /*
@@ -156,8 +153,7 @@ static bool cm_qp_created_here(const struct ib_qp *qp)
 
 /*
  * The same, with the provider's QP of the number: cm_qp_get_late() takes the reference. @tracked:
- * the QP of the entry that the caller holds, or NULL. It is no object, as a QP of a kernel module,
- * or is being created or destroyed.
+ * the QP of the entry that the caller holds, or NULL. The caller may not use it.
  */
 static int cm_qp_get_of_provider(struct cm_id *id, u32 qpn, const struct ib_qp *tracked)
 {
@@ -177,18 +173,16 @@ static int cm_qp_get_of_provider(struct cm_id *id, u32 qpn, const struct ib_qp *
 static int cm_qp_get_by_num(struct cm_id *id, u32 qpn)
 {
 	struct rdma_restrack_entry *entry;
-	struct ib_qp *tracked = NULL;
-	int ret = -ENOENT;
+	struct ib_qp *tracked;
+	int ret = 0;
 
 	entry = rdma_restrack_get_byid(id->base.id.device, RDMA_RESTRACK_QP, qpn);
-	if (!IS_ERR(entry)) {
-		tracked = container_of(entry, struct ib_qp, res);
-		ret = cm_qp_get_object(id, tracked);
-	}
-	if (ret == -ENOENT)
+	if (IS_ERR(entry))
+		return cm_qp_get_of_provider(id, qpn, NULL);
+	tracked = container_of(entry, struct ib_qp, res);
+	if (!cm_qp_get_object(id, tracked))
 		ret = cm_qp_get_of_provider(id, qpn, tracked);
-	if (!IS_ERR(entry))
-		rdma_restrack_put(entry);
+	rdma_restrack_put(entry);
 	return ret;
 }
 

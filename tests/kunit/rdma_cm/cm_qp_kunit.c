@@ -141,7 +141,11 @@ static void a_process_connects_its_own_qps(struct kunit *test)
 	begin(test, IN_PROCESS);
 	run_shorthand(test, READY);
 	fake.qp.res.task = other_task;
+	fake.point = "cm_uobject_taken";	/* a destroy by the owner would fail there */
+	fake.at_point = fake_destroy_qp;
 	KUNIT_EXPECT_EQ(test, call(CONNECT), -EINVAL);
+	KUNIT_EXPECT_NOT_NULL(test, fake.point);
+	fake.point = NULL;
 	fake.qp.uobject = NULL;
 	fake.qp.res.task = NULL;
 	KUNIT_EXPECT_EQ(test, call(CONNECT), -EINVAL);
