@@ -614,7 +614,6 @@ static int t3_cq_user_respond(struct t3_cq *cq, struct t3_ucontext *uc, struct i
 		.size_log2 = ilog2(cq->entries),
 	};
 	size_t bytes = (size_t)cq->entries * T3_CQE_BYTES;
-	int err;
 
 	cq->status_word = udata->outlen >= sizeof(resp);
 	if (cq->status_word) {
@@ -627,10 +626,7 @@ static int t3_cq_user_respond(struct t3_cq *cq, struct t3_ucontext *uc, struct i
 	if (IS_ERR(cq->map))
 		return PTR_ERR(cq->map);
 	resp.key = rdma_user_mmap_get_offset(&cq->map->rdma);
-	err = t3_udata_respond(udata, &resp, sizeof(resp));
-	if (err)
-		rdma_user_mmap_entry_remove(&cq->map->rdma);
-	return err;
+	return t3_udata_respond(udata, &resp, sizeof(resp));
 }
 
 static int t3_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
@@ -700,9 +696,11 @@ err_reserved:
 err_hw:
 	t3_cq_hw_clear(dev, cq);
 err_ring:
-	/* The mmap entry of a user CQ owns the memory, even when it was removed. */
+	/* The mmap entry of a user CQ owns the memory. */
 	if (IS_ERR_OR_NULL(cq->map))
 		t3_dma_free(dev, &cq->ring);
+	else
+		rdma_user_mmap_entry_remove(&cq->map->rdma);
 err_id:
 	t3_id_put(&dev->cq_ids, cq->quota, cq->id);
 	return err;

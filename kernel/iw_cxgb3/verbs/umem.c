@@ -146,7 +146,7 @@ unsigned int t3_umem_page_shift(const struct t3_umem *umem, u64 va, unsigned lon
 		if (i + 1 < umem->table.sgt.nents)
 			differs |= sg_dma_address(sg) + sg_dma_len(sg);
 	}
-	/* No page may exceed the pinned memory, even if the region ends inside the page. */
+	/* The first and the last page may exceed the region: the card checks its bounds. */
 	differs |= roundup_pow_of_two(umem->npages << PAGE_SHIFT);
 	sizes &= (2ULL << __ffs64(differs)) - 1;
 	if ((va ^ umem->addr) & ~PAGE_MASK)

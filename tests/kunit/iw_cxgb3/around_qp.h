@@ -83,6 +83,7 @@ static struct {
 	unsigned int rung, handlers;
 	struct t3_term term;		/* of the last TERMINATE */
 	unsigned int disconnected_now;	/* aborts and closes in the caller's context */
+	int queues_at_free;		/* of the last ring */
 	int send_error, respond_error;
 	int ids, rqts, entries, rings, pbls;	/* allocated */
 	int queues;			/* set up in the card */
@@ -186,6 +187,7 @@ int t3_dma_alloc(struct t3_dev *dev, struct t3_dma *mem, size_t size, gfp_t gfp)
 void t3_dma_free(struct t3_dev *dev, struct t3_dma *mem)
 {
 	card.rings -= !!mem->va;
+	card.queues_at_free = card.queues;
 	kfree(mem->va);
 	mem->va = NULL;
 }

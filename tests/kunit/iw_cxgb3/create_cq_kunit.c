@@ -10,6 +10,7 @@ static void cq_is_published_only_after_success(struct kunit *test)
 {
 	const struct ib_cq_init_attr attr = { .cqe = 64 };
 	struct t3_cq *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+	int queues = card.queues;
 
 	KUNIT_ASSERT_NOT_NULL(test, other);
 	other->ibcq.device = &dev->ibdev;
@@ -20,6 +21,8 @@ static void cq_is_published_only_after_success(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, card.found_early);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->cqs));
 	KUNIT_EXPECT_EQ(test, card.entries, 0);
+	KUNIT_EXPECT_EQ_MSG(test, card.queues_at_free, queues,
+			    "the card had the ring when it was freed");
 	xa_store_irq(&dev->cqs, cq->id, cq, GFP_KERNEL);
 }
 
