@@ -163,6 +163,7 @@ struct t3_dev {
 	struct t3_quotas quotas;	/* shares of these */
 
 	atomic64_t counters[T3_CNT_NUM];
+	u64 async_events;		/* of QPs; written in the softirq of the card */
 	struct dentry *debugfs;
 	struct list_head node;		/* in main.c */
 	struct workqueue_struct *life_wq;	/* of the card; runs the next three */

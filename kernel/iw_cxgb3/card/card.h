@@ -71,7 +71,7 @@ void t3_card_poll(struct t3_dev *dev);
 
 #define T3_CARD_POLL	HZ
 
-/* In card timeouts: the longest wait for a card that reports dropped doorbells. */
+/* Longest wait, in card timeouts, for a card that works but has much to do. */
 #define T3_CARD_TIMEOUT_LIMIT	6
 
 /*
@@ -81,21 +81,28 @@ void t3_card_poll(struct t3_dev *dev);
 struct t3_card_deadline {
 	unsigned long polls;		/* that the card may leave unanswered */
 	unsigned long polls_in_all;
-	s64 drops;			/* T3_CNT_DB_DROP when polls was set */
+	u64 reports;			/* t3_card_reports() when polls was set */
 };
 
+/* What the card has reported, so that it works: dropped doorbells, and async events. */
+static inline u64 t3_card_reports(const struct t3_dev *dev)
+{
+	return atomic64_read(&dev->counters[T3_CNT_DB_DROP]) + READ_ONCE(dev->async_events);
+}
+
 /*
- * True if the deadline has passed, after one more wait. The deadline moves when the card reports
- * dropped doorbells, but only up to its limit: a program can make the card drop doorbells without
- * end, and the waiter cannot be killed.
+ * True if the deadline has passed, after one more wait. The deadline moves while the card reports
+ * something, but only up to its limit, since the waiter cannot be killed. A program can make the
+ * card drop doorbells without end. And the reply waits for async events before it, which call the
+ * handlers of consumers: the in-tree ib_uverbs wakes any number of pollers there.
  */
 static inline bool t3_card_deadline_passed(const struct t3_dev *dev,
 					   struct t3_card_deadline *deadline)
 {
-	s64 drops = atomic64_read(&dev->counters[T3_CNT_DB_DROP]);
+	u64 reports = t3_card_reports(dev);
 
-	if (drops != deadline->drops) {
-		deadline->drops = drops;
+	if (reports != deadline->reports) {
+		deadline->reports = reports;
 		deadline->polls = t3_card_timeout() / T3_CARD_POLL;
 	}
 	return !deadline->polls-- || !deadline->polls_in_all--;
@@ -111,7 +118,7 @@ static inline bool t3_card_deadline_passed(const struct t3_dev *dev,
 	struct t3_card_deadline _deadline = {				\
 		.polls = t3_card_timeout() / T3_CARD_POLL,		\
 		.polls_in_all = T3_CARD_TIMEOUT_LIMIT * t3_card_timeout() / T3_CARD_POLL,	\
-		.drops = atomic64_read(&_dev->counters[T3_CNT_DB_DROP]),	\
+		.reports = t3_card_reports(_dev),				\
 	};								\
 									\
 	while (!wait_event_timeout(wq, (cond) || t3_dev_gone(_dev),	\

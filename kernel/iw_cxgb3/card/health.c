@@ -12,9 +12,9 @@
  *   after as many polls as card_timeout_secs has seconds
  *                             the card is unusable. It may still write to memory,
  *                             so its bus mastering is disabled before anything is
- *                             freed. A card that reports dropped doorbells works,
- *                             and a program rings too often: it gets up to
- *                             T3_CARD_TIMEOUT_LIMIT times as long.
+ *                             freed. A card that reports dropped doorbells or async
+ *                             events works: it gets up to T3_CARD_TIMEOUT_LIMIT
+ *                             times as long.
  *
  * The card stays unusable until cxgb3 resets the chip, which it does when the card
  * is unbound from it and bound again. Connections end as if the card had been

@@ -90,6 +90,7 @@ static void t3_cqe_async_event(struct t3_dev *dev, const struct t3_async_event *
 	struct t3_qp *qp = t3_qp_find(dev, t3_cqe_qpid(&ae->cqe));
 
 	trace_t3_async_event(ae);
+	WRITE_ONCE(dev->async_events, dev->async_events + 1);
 	if (!cq || !qp)
 		t3_count(dev, T3_CNT_AE_NO_OBJECT);
 	if (qp) {

@@ -306,6 +306,23 @@ static void reported_drops_are_not_fatal(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, t3_dev_gone(dev));
 }
 
+/* Consumers take long in the handlers of async events, which are before the reply. */
+static void async_events_before_the_reply_are_not_fatal(struct kunit *test)
+{
+	struct writer *w;
+	int i;
+
+	control.unresponsive = true;
+	w = start_writer(test, 32);
+	for (i = 0; i < 6; i++) {	/* three times card_timeout_secs */
+		msleep(MSEC_PER_SEC / 2);
+		dev->async_events++;
+	}
+	KUNIT_EXPECT_FALSE(test, t3_dev_gone(dev));
+	control.unresponsive = false;
+	KUNIT_EXPECT_EQ(test, end_writer(w), 0);
+}
+
 /* The extension is limited, because the waiter cannot be killed. */
 static void endless_drops_are_fatal(struct kunit *test)
 {
@@ -456,6 +473,7 @@ static struct kunit_case ctrl_cases[] = {
 	KUNIT_CASE(dropped_doorbell_of_the_control_qp_is_rung_again),
 	KUNIT_CASE(doorbell_drop_without_a_report_is_rung_again),
 	KUNIT_CASE(reported_drops_are_not_fatal),
+	KUNIT_CASE(async_events_before_the_reply_are_not_fatal),
 	KUNIT_CASE(endless_drops_are_fatal),
 	KUNIT_CASE(unresponsive_card_is_fatal),
 	KUNIT_CASE(unplugged_card_is_not_waited_for),

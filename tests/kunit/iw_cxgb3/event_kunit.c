@@ -163,7 +163,9 @@ static void device_error_goes_to_the_device(struct kunit *test)
 
 static void qp_error_goes_to_the_qp(struct kunit *test)
 {
+	KUNIT_EXPECT_EQ(test, dev->async_events, 0u);
 	async_event(T3_AE_ASYNC, qp->id, T3_STATUS_ACCESS, T3_RDMA_SEND);
+	KUNIT_EXPECT_EQ(test, dev->async_events, 1u);	/* the card works */
 	KUNIT_EXPECT_EQ(test, events.qp[IB_EVENT_QP_ACCESS_ERR], 1);
 	KUNIT_EXPECT_EQ(test, events.misdirected, 0);
 	KUNIT_EXPECT_EQ(test, events.device[IB_EVENT_DEVICE_FATAL], 0);
