@@ -5,11 +5,12 @@
  *
  * uv_events_new() creates an event file and reserves its descriptor;
  * uv_events_commit() installs it. References are held by the struct file, by each
- * object that reports to it, and by the uverbs file for its default asynchronous
- * event file. The struct file also holds a reference on the uv_file, because its
- * descriptor may be passed to another process and be closed after that of the
- * device. Objects do not: one that a driver refuses to destroy keeps the memory
- * of its event file, to which the driver may still report.
+ * object that reports to it, by the work item that wakes pollers, and by the uverbs
+ * file for its default asynchronous event file. The struct file also holds a
+ * reference on the uv_file, because its descriptor may be passed to another process
+ * and be closed after that of the device. Objects do not: one that a driver refuses
+ * to destroy keeps the memory of its event file, to which the driver may still
+ * report.
  *
  * The queue is closed when the descriptor is closed and when the uverbs file is
  * torn down: readers are woken and new events are dropped. After a teardown the
@@ -29,8 +30,11 @@
 #include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/workqueue.h>
 
 #include "uverbs.h"
+
+static struct workqueue_struct *uv_wake_wq;
 
 struct uv_events {
 	struct kref ref;
@@ -44,8 +48,10 @@ struct uv_events {
 	bool closed __guarded_by(&lock);
 	bool fatal __guarded_by(&lock);	/* DEVICE_FATAL follows the events in the queue */
 	struct list_head queue __guarded_by(&lock);	/* uv_source.in_queue */
-	wait_queue_head_t wait;
+	wait_queue_head_t readers;	/* each waits exclusively */
+	wait_queue_head_t pollers;
 	struct fasync_struct *fasync;
+	struct work_struct wake_work;	/* of the last two; has a reference while it is queued */
 
 	/* For asynchronous events: the device (0) and its ports, which are numbered from 1. */
 	u32 nports;
@@ -76,10 +82,28 @@ void uv_events_put(struct uv_events *events)
 		kref_put(&events->ref, uv_events_free);
 }
 
+static void uv_events_wake_work(struct work_struct *work)
+{
+	struct uv_events *events = container_of(work, struct uv_events, wake_work);
+
+	wake_up_interruptible(&events->pollers);
+	kill_fasync(&events->fasync, SIGIO, POLL_IN);
+	uv_events_put(events);
+}
+
+/*
+ * In any context, also in the softirq of the card, which serves all users. A process decides how
+ * many pollers there are (epoll and dup(), poll() of an epoll instance), and who gets a signal. So
+ * a work item wakes these.
+ */
 static void uv_events_wake(struct uv_events *events)
 {
-	wake_up_interruptible(&events->wait);
-	kill_fasync(&events->fasync, SIGIO, POLL_IN);
+	wake_up_interruptible(&events->readers);
+	if (!wq_has_sleeper(&events->pollers) && !READ_ONCE(events->fasync))
+		return;
+	kref_get(&events->ref);
+	if (!queue_work(uv_wake_wq, &events->wake_work))
+		uv_events_put(events);
 }
 
 /* Counts one more event of a source. */
@@ -190,6 +214,7 @@ static void uv_events_close_queue(struct uv_events *events, enum uv_after_close 
 		list_for_each_entry_safe(source, next, &events->queue, in_queue)
 			uv_events_discard(events, source);
 	spin_unlock_irq(&events->lock);
+	wake_up_interruptible_all(&events->readers);
 	uv_events_wake(events);
 }
 
@@ -358,12 +383,14 @@ static ssize_t uv_events_read(struct file *filp, char __user *buf, size_t count,
 			return -EIO;
 		if (filp->f_flags & O_NONBLOCK)
 			return -EAGAIN;
-		if (wait_event_interruptible(events->wait, uv_events_may_read(events)))
+		if (wait_event_interruptible_exclusive(events->readers,
+						       uv_events_may_read(events)))
 			return -ERESTARTSYS;
 		spin_lock_irq(&events->lock);
 	}
 	if (count < len) {
 		spin_unlock_irq(&events->lock);
+		wake_up_interruptible(&events->readers); /* the event is another reader's */
 		return -EINVAL;
 	}
 	uv_events_dequeue(events, &desc);
@@ -377,7 +404,7 @@ static __poll_t uv_events_poll(struct file *filp, struct poll_table_struct *tabl
 	struct uv_events *events = filp->private_data;
 	__poll_t ready = 0;
 
-	poll_wait(filp, &events->wait, table);
+	poll_wait(filp, &events->pollers, table);
 	spin_lock_irq(&events->lock);
 	if (uv_events_unread(events))
 		ready = EPOLLIN | EPOLLRDNORM;
@@ -475,7 +502,9 @@ int uv_events_new(struct uv_file *file, struct ib_device *dev, bool async, struc
 	spin_lock_init(&events->lock);
 	context_unsafe(INIT_LIST_HEAD(&events->queue)); /* not published yet */
 	INIT_LIST_HEAD(&events->in_file);
-	init_waitqueue_head(&events->wait);
+	init_waitqueue_head(&events->readers);
+	init_waitqueue_head(&events->pollers);
+	INIT_WORK(&events->wake_work, uv_events_wake_work);
 
 	new->fd = get_unused_fd_flags(O_CLOEXEC);
 	if (new->fd < 0) {
@@ -591,4 +620,15 @@ void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 			uv_events_close_queue(events, events->async ? after : UV_CLOSE_DISCARD);
 		mutex_unlock(lists);
 	} while (events);
+}
+
+int uv_events_init(void)
+{
+	uv_wake_wq = alloc_workqueue("t3_uverbs", WQ_UNBOUND, 0);
+	return uv_wake_wq ? 0 : -ENOMEM;
+}
+
+void uv_events_exit(void)
+{
+	destroy_workqueue(uv_wake_wq);
 }

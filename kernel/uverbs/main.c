@@ -72,15 +72,25 @@ static int __init uv_init(void)
 	err = uv_stats_init();
 	if (err)
 		return err;
+	err = uv_events_init();
+	if (err)
+		goto err_stats;
 	err = uv_devices_init();
 	if (err)
-		uv_stats_exit();
+		goto err_events;
+	return 0;
+
+err_events:
+	uv_events_exit();
+err_stats:
+	uv_stats_exit();
 	return err;
 }
 
 static void __exit uv_exit(void)
 {
 	uv_devices_exit();
+	uv_events_exit();
 	uv_stats_exit();
 }
 

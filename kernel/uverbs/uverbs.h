@@ -274,6 +274,8 @@ struct uv_events *uv_events_get_fd(struct uv_file *file, s64 fd, bool async);
 struct uv_events *uv_events_get(struct uv_events *events);
 void uv_events_put(struct uv_events *events);
 void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why);
+int uv_events_init(void);
+void uv_events_exit(void);
 
 void uv_evented_init(struct uv_evented *ev, struct uv_events *async, u64 user_handle);
 void uv_evented_release(struct uv_evented *ev);

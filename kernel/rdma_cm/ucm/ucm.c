@@ -325,7 +325,7 @@ static __poll_t ucm_poll(struct file *filp, struct poll_table_struct *wait)
 {
 	struct ucm_file *file = filp->private_data;
 
-	poll_wait(filp, &file->readers, wait);
+	poll_wait(filp, &file->pollers, wait);
 	return ucm_has_events(file) ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
@@ -341,6 +341,8 @@ static int ucm_open(struct inode *inode, struct file *filp)
 	context_unsafe(INIT_LIST_HEAD(&file->contexts));
 	context_unsafe(INIT_LIST_HEAD(&file->events));
 	init_waitqueue_head(&file->readers);
+	init_waitqueue_head(&file->pollers);
+	INIT_WORK(&file->wake_work, ucm_wake_work);
 	init_waitqueue_head(&file->contexts_left);
 	filp->private_data = file;
 	return stream_open(inode, filp);
@@ -442,6 +444,27 @@ static struct ctl_table ucm_sysctls[] = {
 
 static struct ctl_table_header *ucm_sysctl;
 
+/* Wakes the pollers of files. */
+struct workqueue_struct *ucm_wake_wq;
+
+static int ucm_create_workqueues(void)
+{
+	ucm_close_wq = alloc_workqueue("t3_rdma_ucm", WQ_UNBOUND, 0);
+	if (!ucm_close_wq)
+		return -ENOMEM;
+	ucm_wake_wq = alloc_workqueue("t3_rdma_ucm_wake", WQ_UNBOUND, 0);
+	if (ucm_wake_wq)
+		return 0;
+	destroy_workqueue(ucm_close_wq);
+	return -ENOMEM;
+}
+
+static void ucm_destroy_workqueues(void)
+{
+	destroy_workqueue(ucm_close_wq);
+	destroy_workqueue(ucm_wake_wq);
+}
+
 int cm_ucm_init(void)
 {
 	int ret;
@@ -451,17 +474,21 @@ int cm_ucm_init(void)
 	ucm_misc.nodename = kasprintf(GFP_KERNEL, "infiniband/%s", device_name);
 	if (!ucm_misc.nodename)
 		return -ENOMEM;
-	ucm_close_wq = alloc_workqueue("t3_rdma_ucm", WQ_UNBOUND, 0);
-	ret = ucm_close_wq ? misc_register(&ucm_misc) : -ENOMEM;
-	if (ret) {
-		if (ucm_close_wq)
-			destroy_workqueue(ucm_close_wq);
-		kfree(ucm_misc.nodename);
-		return ret;
-	}
+	ret = ucm_create_workqueues();
+	if (ret)
+		goto free_name;
+	ret = misc_register(&ucm_misc);
+	if (ret)
+		goto destroy_workqueues;
 	if (!strcmp(device_name, UCM_STOCK_NAME))
 		ucm_sysctl = register_net_sysctl(&init_net, "net/rdma_ucm", ucm_sysctls);
 	return 0;
+
+destroy_workqueues:
+	ucm_destroy_workqueues();
+free_name:
+	kfree(ucm_misc.nodename);
+	return ret;
 }
 
 void cm_ucm_exit(void)
@@ -469,6 +496,6 @@ void cm_ucm_exit(void)
 	if (ucm_sysctl)
 		unregister_net_sysctl_table(ucm_sysctl);
 	misc_deregister(&ucm_misc);
-	destroy_workqueue(ucm_close_wq);
+	ucm_destroy_workqueues();
 	kfree(ucm_misc.nodename);
 }

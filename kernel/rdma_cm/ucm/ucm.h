@@ -50,7 +50,9 @@ extern spinlock_t ucm_lock;	/* innermost */
  * @ref: references, of the open file and of each context of the file
  * @contexts: contexts of the file, oldest first
  * @events: events of all contexts, oldest first
- * @readers: woken when an event was queued
+ * @readers: tasks in GET_EVENT; each waits exclusively
+ * @pollers: woken by @wake_work, since a process decides how many there are
+ * @wake_work: has a reference while it is queued
  * @contexts_left: woken when a context was taken off @contexts
  */
 struct ucm_file {
@@ -58,6 +60,8 @@ struct ucm_file {
 	struct list_head contexts __guarded_by(&ucm_lock);
 	struct list_head events __guarded_by(&ucm_lock);
 	wait_queue_head_t readers;
+	wait_queue_head_t pollers;
+	struct work_struct wake_work;
 	wait_queue_head_t contexts_left;
 };
 
@@ -270,6 +274,8 @@ void cm_ucm_exit(void);
 
 /* ucm_context.c */
 extern struct workqueue_struct *ucm_close_wq;
+extern struct workqueue_struct *ucm_wake_wq;
+void ucm_wake_work(struct work_struct *work);
 void ucm_context_unlock(struct ucm_context *ctx) t3_releases(&ctx->mutex);
 struct ucm_context *ucm_context_get(struct ucm_file *file, u32 number);
 struct ucm_context *ucm_context_alloc(struct mem_cgroup *memcg, gfp_t gfp);

@@ -128,17 +128,23 @@ static struct ucm_event *ucm_event_new(struct ucm_context *ctx, const struct cm_
 	return event;
 }
 
-/*
- * Wakes the readers of a file, and puts a reference on it. All users wait for ucm_lock, and a
- * process decides how many readers wait (epoll): so not under the lock.
- */
-static void ucm_wake_readers(struct ucm_file *file)
+void ucm_wake_work(struct work_struct *work)
 {
-	wake_up_interruptible(&file->readers);
+	struct ucm_file *file = container_of(work, struct ucm_file, wake_work);
+
+	wake_up_interruptible(&file->pollers);
 	ucm_file_put(file);
 }
 
-/* Queues an event to the file of its context. Return: the file, for ucm_wake_readers(). */
+/* After events were queued. @readers: how many may read, or 0: all. Takes over a reference. */
+static void ucm_wake(struct ucm_file *file, int readers)
+{
+	wake_up_interruptible_nr(&file->readers, readers);
+	if (!wq_has_sleeper(&file->pollers) || !queue_work(ucm_wake_wq, &file->wake_work))
+		ucm_file_put(file);
+}
+
+/* Queues an event to the file of its context. Return: the file, for ucm_wake(). */
 static struct ucm_file *ucm_event_queue(struct ucm_event *event)
 	__must_hold(&ucm_lock)
 {
@@ -158,7 +164,7 @@ static void ucm_event_send(struct ucm_event *event)
 	spin_lock(&ucm_lock);
 	file = ucm_event_queue(event);
 	spin_unlock(&ucm_lock);
-	ucm_wake_readers(file);
+	ucm_wake(file, 1);
 }
 
 /* Allocates a context for a connect request. User space gets its number with the event. */
@@ -190,7 +196,7 @@ static int ucm_queue_request(struct rdma_cm_id *id, struct rdma_cm_event *cm_eve
 	ucm_context_publish(ctx, listener->file);
 	file = ucm_event_queue(event);
 	spin_unlock(&ucm_lock);
-	ucm_wake_readers(file);
+	ucm_wake(file, 1);
 	return 0;
 
 cancel_context:
@@ -282,6 +288,7 @@ int ucm_move(struct ucm_context *ctx, struct ucm_file *from, struct ucm_file *to
 	struct ucm_event *event;
 	int ret = -ENOENT;
 
+	kref_get(&to->ref);
 	spin_lock(&ucm_lock);
 	if (ctx->file == from) {
 		ret = 0;
@@ -292,7 +299,7 @@ int ucm_move(struct ucm_context *ctx, struct ucm_file *from, struct ucm_file *to
 				ucm_move_context(event->request, to);
 	}
 	spin_unlock(&ucm_lock);
-	wake_up_interruptible(&to->readers);	/* the command keeps it */
+	ucm_wake(to, 0);
 	return ret;
 }
 
@@ -318,7 +325,7 @@ static void ucm_event_requeue(struct ucm_event *event)
 	}
 	spin_unlock(&ucm_lock);
 	if (file)
-		ucm_wake_readers(file);
+		ucm_wake(file, 0);
 	else
 		ucm_event_drop(event);
 }
@@ -350,7 +357,7 @@ int ucm_get_event(struct ucm_call *call)
 	while (!(event = ucm_event_take(file))) {
 		if (call->filp->f_flags & O_NONBLOCK)
 			return -EAGAIN;
-		if (wait_event_interruptible(file->readers, ucm_has_events(file)))
+		if (wait_event_interruptible_exclusive(file->readers, ucm_has_events(file)))
 			return -ERESTARTSYS;
 	}
 	ret = ucm_copy_resp(call, cmd->response, &event->resp, sizeof(event->resp));

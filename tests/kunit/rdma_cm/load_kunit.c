@@ -143,7 +143,7 @@ static void expect_registered(struct kunit *test, bool loaded, int sysctls)
 {
 	const char *what = alloc_that_failed();
 
-	KUNIT_EXPECT_EQ_MSG(test, load.workqueues, loaded ? 3 : 0, "%s", what);
+	KUNIT_EXPECT_EQ_MSG(test, load.workqueues, loaded ? 4 : 0, "%s", what);
 	/* With the in-tree iw_cm, the port mapper is its own. */
 	KUNIT_EXPECT_EQ_MSG(test, fake_iwpm_registrations, loaded ? 2 + cm_iwpm.own : 0, "%s",
 			    what);

@@ -6,6 +6,7 @@
  * closed, and devices removed, while other threads use an id. An id under creation is not found.
  */
 #include "ucm_process.h"
+#include "../pollers.h"
 
 static bool locked;
 
@@ -456,6 +457,20 @@ static void a_close_is_queued_once(struct kunit *test)
 	run_closes();
 }
 
+/* Workers that serve all users call the handler. */
+static void the_handler_wakes_no_pollers(struct kunit *test)
+{
+	struct rdma_cm_event failed = { .event = RDMA_CM_EVENT_ADDR_ERROR };
+	struct ucm_context *ctx = context_of(create(test));
+
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	pollers_begin(test, &filp);
+	lock_handler(ctx->cm_id);
+	KUNIT_EXPECT_EQ(test, ucm_handler(ctx->cm_id, &failed), 0);
+	unlock_handler(ctx->cm_id);
+	pollers_end(test);
+}
+
 /* --- ids under creation ---------------------------------------------------------- */
 
 static u32 looked_for, found_early;
@@ -642,6 +657,7 @@ static struct kunit_case ucm_event_cases[] = {
 	KUNIT_CASE(a_device_is_removed_while_an_event_is_copied),
 	KUNIT_CASE(an_id_is_destroyed_before_its_close_runs),
 	KUNIT_CASE(a_close_is_queued_once),
+	KUNIT_CASE(the_handler_wakes_no_pollers),
 	KUNIT_CASE(a_close_waits_for_no_command),
 	KUNIT_CASE(an_id_is_found_only_after_success),
 	KUNIT_CASE(a_request_is_found_only_when_it_is_complete),

@@ -206,6 +206,7 @@ static int open_files(struct kunit *test)
 	fake_uncharged = 0;
 	fake_sleeping_charges = 0;
 	ucm_close_wq = t3_unbound_wq;
+	ucm_wake_wq = t3_unbound_wq;
 	during_copy = NULL;
 	slow_memory = NULL;
 	unmapped_memory = NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Commands on a device without hardware: creation and its undo, errors, events. */
 #include "kinds.h"
+#include "../pollers.h"
 
 static int dispatch_init(struct kunit *test)
 {
@@ -769,6 +770,7 @@ static void gid_entry_of_a_port(struct kunit *test)
 
 struct reader {
 	int fd;
+	size_t size;			/* of its buffer */
 	ssize_t read;
 	struct completion begins, ended;
 };
@@ -781,33 +783,85 @@ static int read_event(void *data)
 
 	kthread_use_mm(user_mm);
 	complete(&reader->begins);
-	reader->read = filp->f_op->read(filp, USER_RESPONSE,
-					sizeof(struct ib_uverbs_comp_event_desc), &pos);
+	reader->read = filp->f_op->read(filp, USER_RESPONSE, reader->size, &pos);
 	kthread_unuse_mm(user_mm);
 	fput(filp);
 	complete(&reader->ended);
 	return 0;
 }
 
-/* Without O_NONBLOCK. */
-static void reader_sleeps_until_an_event_comes(struct kunit *test)
+/* Without O_NONBLOCK. Returns when the reader sleeps. */
+static void start_reader(struct kunit *test, struct reader *reader, int fd, size_t size)
 {
-	struct reader reader = {};
 	struct task_struct *thread;
-	u32 handle;
 
-	init_completion(&reader.begins);
-	init_completion(&reader.ended);
-	KUNIT_ASSERT_EQ(test, user_create_channel(opened, &reader.fd), 0);
-	KUNIT_ASSERT_EQ(test, user_create_cq(opened, reader.fd, &handle), 0);
-	thread = kthread_run(read_event, &reader, "read");
+	reader->fd = fd;
+	reader->size = size;
+	init_completion(&reader->begins);
+	init_completion(&reader->ended);
+	thread = kthread_run(read_event, reader, "read");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(thread));
-	wait_for_completion(&reader.begins);
-	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&reader.ended, HZ / 10), 0);
+	wait_for_completion(&reader->begins);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&reader->ended, HZ / 10), 0);
+}
+
+static ssize_t end_reader(struct reader *reader)
+{
+	return wait_for_completion_timeout(&reader->ended, 10 * HZ) ? reader->read : -ETIME;
+}
+
+/* Each event wakes one. A reader with a short buffer leaves it to another one. */
+static void readers_sleep_until_an_event_comes(struct kunit *test)
+{
+	const size_t size = sizeof(struct ib_uverbs_comp_event_desc);
+	struct reader short_one = {}, first = {}, second = {};
+	u32 handle;
+	int fd;
+
+	KUNIT_ASSERT_EQ(test, user_create_channel(opened, &fd), 0);
+	KUNIT_ASSERT_EQ(test, user_create_cq(opened, fd, &handle), 0);
+	start_reader(test, &short_one, fd, size - 1);
+	start_reader(test, &first, fd, size);
+	start_reader(test, &second, fd, size);
 	fake->cq->comp_handler(fake->cq, fake->cq->cq_context);
-	wait_for_completion(&reader.ended);
-	KUNIT_EXPECT_EQ(test, reader.read, sizeof(struct ib_uverbs_comp_event_desc));
-	close_fd(reader.fd);
+	KUNIT_EXPECT_EQ(test, end_reader(&short_one), -EINVAL);
+	KUNIT_EXPECT_EQ(test, end_reader(&first), size);
+	fake->cq->comp_handler(fake->cq, fake->cq->cq_context);
+	KUNIT_EXPECT_EQ(test, end_reader(&second), size);
+	close_fd(fd);
+}
+
+static void all_readers_end_with_the_file(struct kunit *test)
+{
+	const size_t size = sizeof(struct ib_uverbs_comp_event_desc);
+	struct reader first = {}, second = {};
+	int fd;
+
+	KUNIT_ASSERT_EQ(test, user_create_channel(opened, &fd), 0);
+	start_reader(test, &first, fd, size);
+	start_reader(test, &second, fd, size);
+	user_close(opened);
+	opened = NULL;
+	KUNIT_EXPECT_EQ(test, end_reader(&first), -EIO);
+	KUNIT_EXPECT_EQ(test, end_reader(&second), -EIO);
+	close_fd(fd);
+}
+
+/* The softirq of the card calls the handler, and serves all users of the card. */
+static void the_handler_wakes_no_pollers(struct kunit *test)
+{
+	struct file *filp;
+	u32 handle;
+	int fd;
+
+	KUNIT_ASSERT_EQ(test, user_create_channel(opened, &fd), 0);
+	KUNIT_ASSERT_EQ(test, user_create_cq(opened, fd, &handle), 0);
+	filp = fget(fd);
+	pollers_begin(test, filp);
+	fake->cq->comp_handler(fake->cq, fake->cq->cq_context);
+	pollers_end(test);
+	fput(filp);
+	close_fd(fd);
 }
 
 static void async_events_of_qp_and_device(struct kunit *test)
@@ -922,7 +976,9 @@ static struct kunit_case dispatch_cases[] = {
 	KUNIT_CASE(channel_of_another_file_is_ebadf),
 	KUNIT_CASE(closed_event_file_gets_no_event),
 	KUNIT_CASE(gid_entry_of_a_port),
-	KUNIT_CASE(reader_sleeps_until_an_event_comes),
+	KUNIT_CASE(readers_sleep_until_an_event_comes),
+	KUNIT_CASE(all_readers_end_with_the_file),
+	KUNIT_CASE(the_handler_wakes_no_pollers),
 	KUNIT_CASE(async_events_of_qp_and_device),
 	KUNIT_CASE(destroy_of_locked_object_is_ebusy),
 	{}
