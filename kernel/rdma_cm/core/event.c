@@ -220,14 +220,13 @@ void cm_request_free(struct cm_listener *l, struct cm_id *id)
 
 /*
  * A connect request. The transport has allocated its id; this completes the id, and does not sleep.
- * The listener does not end meanwhile: the caller holds its @requests.
+ * @listening: the listener does not end meanwhile: the caller holds its @requests.
  */
-static int cm_request_complete(struct cm_id *id)
+static int cm_request_complete(struct cm_id *id, bool listening)
 	__must_hold(&id->handler_mutex)
 {
 	struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
 	struct cm_id *listener = id->listener;
-	bool listening = cm_state(listener) == CM_ST_LISTENING;
 	int ret;
 
 	lockdep_assert_held(&id->handler_mutex);
@@ -272,30 +271,36 @@ static void cm_request_end(struct cm_id *id, int error)
 	cm_id_put(listener);
 }
 
+/* Completes and reports a request, once each. @listening: as in cm_request_complete(). */
+static int cm_request_run(struct cm_id *id, bool listening, bool may_sleep, bool *final)
+	__must_hold(&id->handler_mutex)
+{
+	int ret = 0;
+
+	lockdep_assert_held(&id->handler_mutex);
+	if (cm_state(id) == CM_ST_IDLE)
+		ret = cm_request_complete(id, listening);
+	else if (!listening)
+		ret = -ECONNABORTED;
+	*final = ret;
+	return ret ? ret : cm_request_report(id, may_sleep);
+}
+
 /*
- * Completes and reports a request, once each. Other requests of the listener are
- * handled at the same time; its end waits for @requests. Return: an error, with @final set if the
- * request cannot be completed.
+ * Other requests of the listener are handled at the same time, with @requests of the listener,
+ * which only its end locks for writing. This does not wait for that end: the request is refused.
+ * Return: an error, with @final set if the request cannot be completed.
  */
 static int cm_request_handle(struct cm_id *id, bool may_sleep, bool *final)
 	__must_hold(&id->handler_mutex)
 {
 	struct cm_id *listener = id->listener;
-	int ret = 0;
+	int ret;
 
 	lockdep_assert_held(&id->handler_mutex);
-	if (may_sleep)
-		down_read(&listener->requests);
-	else if (!down_read_trylock(&listener->requests))
-		return -EAGAIN;
-	/* A listener that ends from here on waits; of one that has ended the context is gone. */
-	if (cm_state(id) == CM_ST_IDLE)
-		ret = cm_request_complete(id);
-	else if (cm_state(listener) != CM_ST_LISTENING)
-		ret = -ECONNABORTED;
-	*final = ret;
-	if (!ret)
-		ret = cm_request_report(id, may_sleep);
+	if (!down_read_trylock(&listener->requests))
+		return cm_request_run(id, false, may_sleep, final);
+	ret = cm_request_run(id, cm_state(listener) == CM_ST_LISTENING, may_sleep, final);
 	up_read(&listener->requests);
 	return ret;
 }
@@ -303,7 +308,7 @@ static int cm_request_handle(struct cm_id *id, bool may_sleep, bool *final)
 /*
  * A connect request, in an upcall or in the worker of its own id. @error: it could not be
  * completed in the upcall. What the upcall cannot do is left to the worker, in id->deferred: to
- * wait for @requests or for memory, and to refuse the request.
+ * wait for memory, and to refuse the request.
  */
 static void cm_request_deliver(struct cm_id *id, int error, bool may_sleep)
 	__must_hold(&id->handler_mutex)

@@ -34,6 +34,39 @@ static void a_queued_request_holds_its_device(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, got.written, 0u);
 }
 
+static void destroy_listener(struct work_struct *work)
+{
+	destroy(&listener);
+}
+
+/* The end of a listener waits for a handler. A worker that has another request does not. */
+static void no_worker_waits_for_the_end_of_a_listener(struct kunit *test)
+{
+	struct cm_id *held = to_cm_id(id);
+	struct work_struct end_of_id;
+	int i;
+
+	INIT_WORK_ONSTACK(&end_of_id, destroy_listener);
+	listen_on_wildcard(test);
+	WRITE_ONCE(fake.requests_held, true);
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	cm_id_get(held);
+	down_read(&held->requests);	/* a handler */
+	queue_work(system_long_wq, &end_of_id);
+	while (!rwsem_is_contended(&held->requests))
+		msleep(20);
+	release_requests();
+	for (i = 0; i < 100 && !fake.rejects; i++)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, fake.rejects, 1u);
+	up_read(&held->requests);
+	flush_work(&end_of_id);
+	destroy_work_on_stack(&end_of_id);
+	cm_id_put(held);
+	id = NULL;
+	KUNIT_EXPECT_EQ(test, got.written, 0u);
+}
+
 /* With two devices on one interface a request belongs to the one on which it arrived. */
 static void a_request_belongs_to_the_device_it_arrived_on(struct kunit *test)
 {
@@ -925,6 +958,7 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(a_device_is_removed_as_a_bind_finds_it),
 	KUNIT_CASE(a_lookup_takes_no_lock_of_all_devices),
 	KUNIT_CASE(a_queued_request_holds_its_device),
+	KUNIT_CASE(no_worker_waits_for_the_end_of_a_listener),
 	KUNIT_CASE(a_removal_cancels_a_connect),
 	KUNIT_CASE(a_destroy_cancels_a_connect),
 	KUNIT_CASE(a_request_belongs_to_the_device_it_arrived_on),

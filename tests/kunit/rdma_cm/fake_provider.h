@@ -81,6 +81,7 @@ static struct {
 	/* Its destroy has begun; it was freed; it was used after that. */
 	bool qp_destroying, qp_freed, qp_used_after_free;
 	int qp_destroyed;		/* return value of the destroy */
+	bool requests_held;
 	bool qp_not_found;		/* by a connect or an accept; siw warns */
 	/* The function that the first thread at a named point runs. */
 	const char *point;
@@ -752,6 +753,25 @@ enum cm_res_state cm_res_state(enum cm_state state)
 	return CM_RES_IDLE;
 }
 
+/* Workers wait before they handle a connect request, and no upcall handles one. */
+static DECLARE_WAIT_QUEUE_HEAD(fake_requests_wait);
+
+static bool fake_try_read(struct rw_semaphore *sem)
+{
+	if (sem != &fake.ufile.hw_destroy_rwsem && READ_ONCE(fake.requests_held))
+		wait_event(fake_requests_wait, !READ_ONCE(fake.requests_held));
+	return down_read_trylock(sem);
+}
+
+static bool fake_preemptible(void)
+{
+	return preemptible() && !READ_ONCE(fake.requests_held);
+}
+
+#define down_read_trylock		fake_try_read
+#undef preemptible
+#define preemptible			fake_preemptible
+
 /* The wait of a device removal. */
 static void fake_wait_for_users(struct completion *gone)
 {
@@ -870,16 +890,22 @@ fake_add_devices(struct kunit *test, enum fake_context context)
 	fake_add(test, &fake.device);
 }
 
-/* No event of the id is handled, and no request to it. */
+static void __maybe_unused release_requests(void)
+{
+	WRITE_ONCE(fake.requests_held, false);
+	wake_up_all(&fake_requests_wait);
+}
+
+/* No event of the id is handled, and no connect request. */
 static void __maybe_unused lock_handler(struct rdma_cm_id *id)
 {
 	mutex_lock(&to_cm_id(id)->handler_mutex);
-	down_write(&to_cm_id(id)->requests);
+	WRITE_ONCE(fake.requests_held, true);
 }
 
 static void __maybe_unused unlock_handler(struct rdma_cm_id *id)
 {
-	up_write(&to_cm_id(id)->requests);
+	release_requests();
 	cm_handler_release(to_cm_id(id));
 }
 

@@ -279,28 +279,20 @@ static void a_request_that_is_complete_outlives_its_listener(struct kunit *test)
 	expect_rejected(test);
 }
 
-/* In an upcall the handler of a request waits for nothing: the worker handles it then, once. */
-static void an_upcall_waits_for_nothing(struct kunit *test)
+/* Once, without a worker. */
+static void a_request_is_reported_in_the_upcall(struct kunit *test)
 {
 	struct ucm_file *file = filp.private_data;
-	struct rdma_cm_id *id;
 
+	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
+		kunit_skip(test, "the kernel has no preemption counter");
 	victim = listener(test, FAKE_LOCAL);
-	id = ((struct ucm_context *)xa_load(&ucm_contexts, victim))->cm_id;
-	lock_handler(id);
 	KUNIT_EXPECT_EQ(test, fake_request(), 0);
-	KUNIT_EXPECT_FALSE(test, ucm_has_events(file));
-	unlock_handler(id);
+	KUNIT_EXPECT_TRUE(test, ucm_has_events(file));
 	flush_workqueue(cm_wq);
 	KUNIT_EXPECT_EQ(test, get_event(), 0);
 	KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
-
-	KUNIT_EXPECT_EQ(test, fake_request(), 0);
-	if (IS_ENABLED(CONFIG_PREEMPT_COUNT)) /* otherwise it is always the worker */
-		KUNIT_EXPECT_TRUE(test, ucm_has_events(file));
-	flush_workqueue(cm_wq);
-	KUNIT_EXPECT_EQ(test, get_event(), 0);
-	KUNIT_EXPECT_EQ(test, number_of_ids(), 3u);
+	KUNIT_EXPECT_EQ(test, number_of_ids(), 2u);
 }
 
 /* The events of others wait for the workers, and a task of a process may take long. */
@@ -386,7 +378,7 @@ static struct kunit_case ucm_request_cases[] = {
 	KUNIT_CASE(a_request_outlives_its_listener),
 	KUNIT_CASE(a_request_that_is_complete_outlives_its_listener),
 	KUNIT_CASE(a_second_listen_does_not_reset_the_backlog),
-	KUNIT_CASE(an_upcall_waits_for_nothing),
+	KUNIT_CASE(a_request_is_reported_in_the_upcall),
 	KUNIT_CASE(a_worker_waits_for_no_task),
 	{}
 };
