@@ -38,8 +38,8 @@ TRACE_EVENT(t3_qp_state,
 );
 
 TRACE_EVENT(t3_cqe,
-	TP_PROTO(u32 cq, const struct t3_cqe *cqe, int verdict),
-	TP_ARGS(cq, cqe, verdict),
+	TP_PROTO(u32 cq, const struct t3_cqe *cqe, int result),
+	TP_ARGS(cq, cqe, result),
 	TP_STRUCT__entry(
 		__field(u32, cq)
 		__field(u32, qp)
@@ -48,7 +48,7 @@ TRACE_EVENT(t3_cqe,
 		__field(u8, status)
 		__field(u32, len)
 		__field(u32, word2)
-		__field(int, verdict)
+		__field(int, result)
 	),
 	TP_fast_assign(
 		__entry->cq = cq;
@@ -58,12 +58,12 @@ TRACE_EVENT(t3_cqe,
 		__entry->status = t3_cqe_status(cqe);
 		__entry->len = be32_to_cpu(cqe->len);
 		__entry->word2 = cqe->u.sq.wrid_hi;
-		__entry->verdict = verdict;
+		__entry->result = result;
 	),
-	TP_printk("cq %u qp %u %s opcode %u status %#x (%s) len %u word2 %#x verdict %d",
+	TP_printk("cq %u qp %u %s opcode %u status %#x (%s) len %u word2 %#x result %d",
 		  __entry->cq, __entry->qp, __entry->is_sq ? "SQ" : "RQ",
 		  __entry->opcode, __entry->status, t3_status_name(__entry->status),
-		  __entry->len, __entry->word2, __entry->verdict)
+		  __entry->len, __entry->word2, __entry->result)
 );
 
 TRACE_EVENT(t3_async_event,

@@ -363,11 +363,12 @@ struct cm_binding {
  * @state: changed by cm_fsm_apply() only
  * @history: its last events; @refused counts events that found their slot full, too
  * @queue: pending events
- * @left: the worker comes again when @handler_mutex is unlocked, with the reference that this has
+ * @left: events wait until another task unlocks @handler_mutex, and queues the worker with the
+ *	reference that this has
  * @slots: memory of pending events
  * @conn_qp: iWARP: the QP that the connection holds a reference on; qp.c
  * @qp_by_provider: @conn_qp is not set yet: cm_qp_get_late() sets it inside the provider's call
- * @qp_foreign: cm_qp_get_late() found that the process may not use the QP
+ * @qp_refused: cm_qp_get_late() found that the process may not use the QP
  * @qp_tgid: the process that connects or accepts
  * @qp_cred: its credentials then
  * @work: the worker
@@ -391,7 +392,7 @@ struct cm_binding {
  * @bound_if: the interface that the id was bound to before a lookup, or 0
  * @listen_mutex: @listeners
  * @listen_begun: the caller of t3_rdma_listen() has been on all devices: workers may listen for it
- * @listen_change: counts what listens and unlistens, for one that gives up the mutex meanwhile
+ * @listen_change: counts listens and unlistens; a task that gives up the mutex compares it
  * @listeners: one per device and address that the id listens on
  * @groups: multicast groups
  * @number_of_groups: how many
@@ -427,7 +428,7 @@ struct cm_id {
 	struct cm_pending slots[CM_NUM_SLOTS];	/* under @lock */
 	struct ib_qp *conn_qp __guarded_by(&lock);
 	bool qp_by_provider __guarded_by(&lock);
-	bool qp_foreign;		/* written inside the provider's call, read after it */
+	bool qp_refused;		/* written inside the provider's call, read after it */
 	struct pid *qp_tgid;		/* written before that call, as @qp_cred */
 	const struct cred *qp_cred;
 	struct work_struct work;

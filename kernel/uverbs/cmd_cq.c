@@ -43,7 +43,7 @@ static int uv_do_create_cq(struct uv_call *call, void *args)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&ucq->comp.in_queue);
 	ucq->channel = uv_events_get(a->channel);
-	uv_evented_init(&ucq->ev, a->async, a->user_handle);
+	uv_uevent_init(&ucq->ev, a->async, a->user_handle);
 	cq->device = call->dev;
 	cq->uobject = ucq;
 	cq->comp_handler = uv_comp_handler;
@@ -56,7 +56,7 @@ static int uv_do_create_cq(struct uv_call *call, void *args)
 		rdma_restrack_put(&cq->res);
 		kfree(cq);
 		uv_cq_release_channel(ucq);
-		uv_evented_release(&ucq->ev);
+		uv_uevent_release(&ucq->ev);
 		return err;
 	}
 	rdma_restrack_add(&cq->res);
@@ -202,7 +202,7 @@ static int uv_cq_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	if (err)
 		return err;
 	uv_cq_release_channel(ucq);
-	uv_evented_release(&ucq->ev);
+	uv_uevent_release(&ucq->ev);
 	return 0;
 }
 

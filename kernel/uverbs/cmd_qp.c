@@ -90,10 +90,10 @@ static int uv_do_create_qp(struct uv_call *call, void *args)
 
 	mutex_init(&uqp->mcast_lock);
 	context_unsafe(INIT_LIST_HEAD(&uqp->mcast)); /* not published yet */
-	uv_evented_init(&uqp->ev, a->async, a->user_handle);
+	uv_uevent_init(&uqp->ev, a->async, a->user_handle);
 	qp = uv_core_create_qp(a->pd->object, &attr, &call->attrs, uqp);
 	if (IS_ERR(qp)) {
-		uv_evented_release(&uqp->ev);
+		uv_uevent_release(&uqp->ev);
 		return PTR_ERR(qp);
 	}
 	ib_qp_usecnt_inc(qp);
@@ -305,11 +305,11 @@ out:
 }
 
 /* The result of DESTROY_QP and DESTROY_SRQ. */
-int uv_do_destroy_evented(struct uv_call *call, void *args)
+int uv_do_destroy_uevent(struct uv_call *call, void *args)
 {
-	struct uv_destroy_evented *a = args;
+	struct uv_destroy_uevent *a = args;
 
-	a->reported = uv_evented_of(a->obj)->source.base.reported;
+	a->reported = uv_uevent_of(a->obj)->source.base.reported;
 	return 0;
 }
 
@@ -395,7 +395,7 @@ static int uv_qp_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	err = ib_destroy_qp_user(qp, &attrs->driver_udata);
 	if (err)
 		return err;
-	uv_evented_release(&uqp->ev);
+	uv_uevent_release(&uqp->ev);
 	return 0;
 }
 
@@ -498,16 +498,16 @@ struct uv_row uv_qp_rows[] __ro_after_init = { {
 	.name = "destroy_qp",
 	UV_WRITE_CMD(IB_USER_VERBS_CMD_DESTROY_QP),
 	UV_NEEDS_FN(destroy_qp),
-	.handler = uv_do_destroy_evented,
-	UV_WRITE_FIELDS(uv_destroy_evented, ib_uverbs_destroy_qp, ib_uverbs_destroy_qp_resp,
+	.handler = uv_do_destroy_uevent,
+	UV_WRITE_FIELDS(uv_destroy_uevent, ib_uverbs_destroy_qp, ib_uverbs_destroy_qp_resp,
 			W_OBJ(qp, UV_DESTROY, qp_handle, obj),
 			W_OUT(events_reported, reported)),
 }, {
 	.name = "destroy_qp",
 	UV_IOCTL_METHOD(UVERBS_OBJECT_QP, UVERBS_METHOD_QP_DESTROY),
 	UV_NEEDS_FN(destroy_qp),
-	.handler = uv_do_destroy_evented,
-	UV_IOCTL_FIELDS(uv_destroy_evented,
+	.handler = uv_do_destroy_uevent,
+	UV_IOCTL_FIELDS(uv_destroy_uevent,
 			A_OBJ(qp, UV_DESTROY, UVERBS_ATTR_DESTROY_QP_HANDLE, obj),
 			A_OUT(UVERBS_ATTR_DESTROY_QP_RESP, reported)),
 }, {

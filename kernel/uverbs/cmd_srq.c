@@ -28,10 +28,10 @@ static int uv_do_create_srq(struct uv_call *call, void *args)
 	/* There are no XRC domains, and no device supports tag matching. */
 	if (a->type != IB_SRQT_BASIC)
 		return a->type == IB_SRQT_XRC ? -EINVAL : -EOPNOTSUPP;
-	uv_evented_init(&usrq->ev, a->async, a->user_handle);
+	uv_uevent_init(&usrq->ev, a->async, a->user_handle);
 	srq = ib_create_srq_user(a->pd->object, &attr, usrq, uv_udata(call));
 	if (IS_ERR(srq)) {
-		uv_evented_release(&usrq->ev);
+		uv_uevent_release(&usrq->ev);
 		return PTR_ERR(srq);
 	}
 	a->srq->object = srq;
@@ -82,7 +82,7 @@ static int uv_srq_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	err = ib_destroy_srq_user(uobj->object, &attrs->driver_udata);
 	if (err)
 		return err;
-	uv_evented_release(uv_evented_of(uobj));
+	uv_uevent_release(uv_uevent_of(uobj));
 	return 0;
 }
 
@@ -156,16 +156,16 @@ struct uv_row uv_srq_rows[] __ro_after_init = { {
 	.name = "destroy_srq",
 	UV_WRITE_CMD(IB_USER_VERBS_CMD_DESTROY_SRQ),
 	UV_NEEDS_FN(destroy_srq),
-	.handler = uv_do_destroy_evented,
-	UV_WRITE_FIELDS(uv_destroy_evented, ib_uverbs_destroy_srq, ib_uverbs_destroy_srq_resp,
+	.handler = uv_do_destroy_uevent,
+	UV_WRITE_FIELDS(uv_destroy_uevent, ib_uverbs_destroy_srq, ib_uverbs_destroy_srq_resp,
 			W_OBJ(srq, UV_DESTROY, srq_handle, obj),
 			W_OUT(events_reported, reported)),
 }, {
 	.name = "destroy_srq",
 	UV_IOCTL_METHOD(UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_DESTROY),
 	UV_NEEDS_FN(destroy_srq),
-	.handler = uv_do_destroy_evented,
-	UV_IOCTL_FIELDS(uv_destroy_evented,
+	.handler = uv_do_destroy_uevent,
+	UV_IOCTL_FIELDS(uv_destroy_uevent,
 			A_OBJ(srq, UV_DESTROY, UVERBS_ATTR_DESTROY_SRQ_HANDLE, obj),
 			A_OUT(UVERBS_ATTR_DESTROY_SRQ_RESP, reported)),
 }, {

@@ -241,7 +241,7 @@ static void uv_events_device_event(struct ib_event_handler *handler, struct ib_e
 			       event->event);
 }
 
-static void uv_evented_report(struct uv_evented *ev, enum ib_event_type type)
+static void uv_uevent_report(struct uv_uevent *ev, enum ib_event_type type)
 {
 	if (ev->async)
 		uv_events_report_async(ev->async, &ev->source, type);
@@ -249,17 +249,17 @@ static void uv_evented_report(struct uv_evented *ev, enum ib_event_type type)
 
 void uv_cq_event(struct ib_event *event, void *context)
 {
-	uv_evented_report(&event->element.cq->uobject->ev, event->event);
+	uv_uevent_report(&event->element.cq->uobject->ev, event->event);
 }
 
 void uv_qp_event(struct ib_event *event, void *context)
 {
-	uv_evented_report(&event->element.qp->uobject->ev, event->event);
+	uv_uevent_report(&event->element.qp->uobject->ev, event->event);
 }
 
 void uv_srq_event(struct ib_event *event, void *context)
 {
-	uv_evented_report(&event->element.srq->uobject->ev, event->event);
+	uv_uevent_report(&event->element.srq->uobject->ev, event->event);
 }
 
 void uv_comp_handler(struct ib_cq *cq, void *context)
@@ -289,7 +289,7 @@ static void uv_async_source_init(struct uv_async_source *source, u64 element)
 }
 
 /* Before the driver creates the object, which may report events at once. */
-void uv_evented_init(struct uv_evented *ev, struct uv_events *async, u64 user_handle)
+void uv_uevent_init(struct uv_uevent *ev, struct uv_events *async, u64 user_handle)
 {
 	struct uv_file *file = uv_file_of(ev->obj.base.ufile);
 
@@ -307,7 +307,7 @@ static void uv_source_release(struct uv_events *events, struct uv_source *source
 }
 
 /* After the driver has destroyed the object, which reports no more events. */
-void uv_evented_release(struct uv_evented *ev)
+void uv_uevent_release(struct uv_uevent *ev)
 {
 	if (ev->async)
 		uv_source_release(ev->async, &ev->source.base);

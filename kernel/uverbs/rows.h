@@ -29,13 +29,13 @@ struct uv_destroy {
 };
 
 /* DESTROY_QP and DESTROY_SRQ. */
-struct uv_destroy_evented {
+struct uv_destroy_uevent {
 	struct ib_uobject *obj;
 	/* out: */
 	u32 reported;
 };
 
-int uv_do_destroy_evented(struct uv_call *call, void *args);	/* in cmd_qp.c */
+int uv_do_destroy_uevent(struct uv_call *call, void *args);	/* in cmd_qp.c */
 
 /* The response of a command that has none. */
 struct uv_none {

@@ -86,7 +86,7 @@ struct uv_async_source {
 };
 
 /* An object that reports asynchronous events: CQ, QP, SRQ. */
-struct uv_evented {
+struct uv_uevent {
 	struct uv_object obj;
 	struct uv_events *async;	/* holds a reference */
 	struct uv_async_source source;	/* under async->lock */
@@ -94,19 +94,19 @@ struct uv_evented {
 
 /* ib_core has pointers to structures of these tags and expects a struct ib_uobject at offset 0. */
 struct ib_ucq_object {
-	struct uv_evented ev;
+	struct uv_uevent ev;
 	struct uv_events *channel;	/* holds a reference */
 	struct uv_source comp;		/* under channel->lock */
 };
 
 struct ib_uqp_object {
-	struct uv_evented ev;
+	struct uv_uevent ev;
 	struct mutex mcast_lock;	/* attach and detach */
 	struct list_head mcast __guarded_by(&mcast_lock);	/* uv_mcast_entry.list */
 };
 
 struct ib_usrq_object {
-	struct uv_evented ev;
+	struct uv_uevent ev;
 };
 
 /* As large as the largest object. */
@@ -126,9 +126,9 @@ static inline struct uv_object *uv_object_of(struct ib_uobject *uobj)
 	return container_of(uobj, struct uv_object, base);
 }
 
-static inline struct uv_evented *uv_evented_of(struct ib_uobject *uobj)
+static inline struct uv_uevent *uv_uevent_of(struct ib_uobject *uobj)
 {
-	return container_of(uobj, struct uv_evented, obj.base);
+	return container_of(uobj, struct uv_uevent, obj.base);
 }
 
 struct ib_uobject *uv_object_new(struct uv_file *file, const struct uv_type *type,
@@ -277,8 +277,8 @@ void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why);
 int uv_events_init(void);
 void uv_events_exit(void);
 
-void uv_evented_init(struct uv_evented *ev, struct uv_events *async, u64 user_handle);
-void uv_evented_release(struct uv_evented *ev);
+void uv_uevent_init(struct uv_uevent *ev, struct uv_events *async, u64 user_handle);
+void uv_uevent_release(struct uv_uevent *ev);
 void uv_cq_release_channel(struct ib_ucq_object *ucq);
 void uv_comp_handler(struct ib_cq *cq, void *context);
 void uv_cq_event(struct ib_event *event, void *context);

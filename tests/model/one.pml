@@ -108,7 +108,7 @@ end:	do
 	:: atomic { id[0].state == ST_IDLE && provider == P_NONE && !connecting && empty(queue[0]) -> post(0, SLOT_REQUEST, EV_REQUEST); provider = P_REQUESTED }
 	:: atomic { provider == P_PENDING && connecting ->
 		if
-		:: id[0].own_qp -> post(0, SLOT_OPEN, EV_REPLY_OK_OWN_QP); provider = P_OPEN
+		:: id[0].own_qp -> post(0, SLOT_OPEN, EV_RESPONSE); provider = P_OPEN
 		:: !id[0].own_qp -> post(0, SLOT_OPEN, EV_REPLY_OK); provider = P_OPEN
 		:: !roce -> post(0, SLOT_OPEN, EV_REPLY_FAILED); provider = P_NONE
 		:: provider_over()	/* instead of a reply */

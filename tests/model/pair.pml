@@ -247,7 +247,7 @@ end:	do
 		:: message == M_REQUEST && !listens -> send(B, M_REJECT)
 		:: message == M_ACCEPT && provider[i] == P_PENDING ->
 			if
-			:: id[i].own_qp -> post(i, SLOT_OPEN, EV_REPLY_OK_OWN_QP); provider[i] = P_REPLIED
+			:: id[i].own_qp -> post(i, SLOT_OPEN, EV_RESPONSE); provider[i] = P_REPLIED
 			:: else -> post(i, SLOT_OPEN, EV_REPLY_OK); send(i, M_RTU); provider[i] = P_OPEN
 			fi
 		:: message == M_RTU && provider[i] == P_PENDING -> post(i, SLOT_OPEN, EV_ESTABLISHED); provider[i] = P_OPEN
@@ -278,7 +278,7 @@ end:	do
 		:: message == M_REQUEST && !listens -> send(B, M_REJECT)
 		:: message == M_ACCEPT && provider[i] == P_PENDING ->
 			if
-			:: id[i].own_qp -> post(i, SLOT_OPEN, EV_REPLY_OK_OWN_QP)
+			:: id[i].own_qp -> post(i, SLOT_OPEN, EV_RESPONSE)
 			:: else -> post(i, SLOT_OPEN, EV_REPLY_OK)
 			fi;
 			provider[i] = P_OPEN

@@ -289,7 +289,7 @@ static const struct t3_status_row t3_status_rows[] = {
 struct t3_msn_row {
 	__u8 status;
 	__u32 msn, expected;
-	__u8 verdict;
+	__u8 result;
 };
 
 static const struct t3_msn_row t3_msn_rows[] = {

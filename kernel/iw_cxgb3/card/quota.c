@@ -57,8 +57,8 @@ static void t3_quota_hold(const struct t3_quotas *quotas, struct t3_quota *quota
 
 /*
  * A user has the ids of all namespaces below its own: subordinate ids, and those of namespaces that
- * it makes. All of these count as the one who made the outermost namespace; if that is root, as
- * the id that root has chosen for root inside, so that its containers have a share each.
+ * it makes. They all count as the user who made the outermost namespace. For a namespace of root it
+ * is the id that is root inside, so that each container has a share.
  */
 static kuid_t t3_quota_user(void)
 {

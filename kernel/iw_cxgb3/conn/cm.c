@@ -32,8 +32,8 @@ module_param(markers_enabled, bool, 0644);
 MODULE_PARM_DESC(markers_enabled, "request MPA markers from the peer (default N)");
 
 /*
- * What provider_data is after the end of a request that was accepted: the QP on which iw_cm has a
- * reference, see t3_cm_accept_again(). Not dereferenced: iw_cm may have dropped its reference.
+ * After the end of a request that was accepted, provider_data is the QP on which iw_cm has a
+ * reference, for t3_cm_accept_again(). It is not dereferenced: iw_cm may have put its reference.
  */
 static void *t3_cm_ended(struct t3_qp *qp)
 {
@@ -148,8 +148,8 @@ static bool t3_cm_peer_may_be_rev1(const struct t3_ep *ep)
 static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t3_qp *qp);
 
 /*
- * The QP of a connect, with a reference; or NULL. Its owner may have destroyed it, if the manager
- * has no reference on it, and another user's QP may have its number by now.
+ * Return: the QP of a connect, with a reference; or NULL if its owner has destroyed it, and if
+ * another user's QP has its number by now. The manager may have no reference on it.
  */
 static struct t3_qp *t3_cm_get_qp(const struct t3_ep *ep)
 {
@@ -204,7 +204,7 @@ static bool t3_cm_retry_rev1(struct t3_ep *ep)
 	return true;
 }
 
-/* The last events about a connection that a consumer may know. */
+/* Reports the last events of a connection. */
 static void t3_cm_upcall_end(struct iw_cm_id *cm_id, struct t3_ep *ep, enum ep_event event,
 			     int status)
 {
@@ -643,7 +643,7 @@ static int t3_cm_begin_reply(struct t3_ep *ep)
 /* The QP gets no connection. Its owner flushes what it has posted, as after another end. */
 static void t3_cm_accept_failed(struct t3_ep *ep, int status)
 {
-	t3_qp_report(ep->call.qp, T3_QPEV_ACCEPT_FAILED);
+	t3_qp_fsm_apply(ep->call.qp, T3_QPEV_ACCEPT_FAILED);
 	t3_ep_fsm_apply(ep, EP_EV_ABORT, status);
 }
 
@@ -656,7 +656,7 @@ static void t3_cm_start_accept(struct t3_ep *ep)
 	ep->accept_pending = true;
 	/* The peer or the device ended the request before. */
 	if (!ep_fsm(ep->state, EP_EV_ACCEPT)) {
-		t3_qp_report(qp, T3_QPEV_ACCEPT_FAILED);
+		t3_qp_fsm_apply(qp, T3_QPEV_ACCEPT_FAILED);
 		t3_cm_report_end(ep, EP_EV_ACCEPT, -ECONNRESET);
 		return;
 	}
@@ -918,9 +918,9 @@ static void t3_cm_drop_request(struct iw_cm_id *cm_id, struct t3_ep *ep)
 
 /*
  * iw_cm lets a consumer accept again until it has handled ESTABLISHED, which may be queued already.
- * It would take back the first accept if the second failed: its event would then be a BUG(). So
- * the second one succeeds and has no effect. iw_cm has stored the QP of this call, and forgotten
- * its reference on that of the last one, which is put here.
+ * If the second accept failed, iw_cm would undo the first, and the event of the first would hit a
+ * BUG(). So the second one succeeds and has no effect. iw_cm has stored the QP of this call, and
+ * forgotten its reference on that of the last one, which is put here.
  *
  * Return: 0; -EINVAL if the request was not accepted.
  */

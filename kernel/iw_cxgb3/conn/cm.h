@@ -19,9 +19,9 @@
  * queue. The thread that takes from the queue is the endpoint's runner: the
  * endpoint's work item or that of its timer; or, to save the switches (T3_RUN_NOW), a call that
  * may sleep, or the softirq if the handler of the message does not sleep. Only the runner changes
- * the state, sends, and calls the consumer, and it holds no lock of this driver meanwhile. One
- * thread at a time is it (t3_ep.running), until the queue is empty. So the events of a connection
- * are handled one after another, and a timeout never races with a message.
+ * the state, sends, and calls the consumer, and it holds no lock of this driver meanwhile. There is
+ * one runner at a time: t3_ep.running is set until the queue is empty. So the events of a
+ * connection are handled one after another, and a timeout never races with a message.
  *
  * A message: t3_cpl_receive(), t3_ep_receive(), t3_ep_run(), t3_cpl_handle(), its handler in
  * t3_cpl_messages[]. A call: t3_cm_connect(), t3_ep_request(), t3_ep_run(), t3_cm_run_call(). From
@@ -377,7 +377,7 @@ struct t3_ep *t3_ep_find(struct t3_dev *dev, u32 id);
 bool t3_ep_tryget(struct t3_ep *ep);
 void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req, enum t3_ep_run run);
 void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb, enum t3_ep_run run,
-		   bool (*cannot_wait)(const struct t3_ep *ep));
+		   bool (*urgent)(const struct t3_ep *ep));
 void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
 		      bool (*match)(const struct t3_ep *ep, const void *arg), const void *arg);
 void t3_ep_terminate(struct t3_ep *ep, struct t3_term term);

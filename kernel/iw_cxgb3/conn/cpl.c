@@ -610,7 +610,7 @@ static void t3_cpl_on_terminate(struct t3_ep *ep, struct sk_buff *skb)
 		  ep->id, hdr[0] >> 4, hdr[0] & 0xf, hdr[1]);
 }
 
-/* The id of the listener keeps the namespace meanwhile: its destroy waits as for an upcall. */
+/* The namespace stays: the destroy of the listener's id waits for this, as for an upcall. */
 static int t3_cpl_resolve_syn(struct t3_ep *ep)
 {
 	int ret;
@@ -673,16 +673,16 @@ static void t3_cpl_exchange_atid(struct t3_ep *ep, struct sk_buff *skb)
 }
 
 /*
- * The runner waits for the ack of RDMA_INIT only. Another ack is not worth a context switch of its
- * own. RDMA_INIT is sent after the flag is set, so its ack finds the flag.
+ * Only the ack of RDMA_INIT changes something, and is worth a context switch of its own. The flag
+ * is set before RDMA_INIT is sent, so its ack finds the flag.
  */
-static bool t3_cpl_wr_ack_cannot_wait(const struct t3_ep *ep)
+static bool t3_cpl_wr_ack_is_urgent(const struct t3_ep *ep)
 {
 	return READ_ONCE(ep->init_unacked);
 }
 
 /* In EP_CLOSING the end of this side changes nothing but the state: the peer's FIN follows. */
-static bool t3_cpl_close_con_rpl_cannot_wait(const struct t3_ep *ep)
+static bool t3_cpl_close_con_rpl_is_urgent(const struct t3_ep *ep)
 {
 	return READ_ONCE(ep->state) != EP_CLOSING;
 }
@@ -694,7 +694,7 @@ static bool t3_cpl_close_con_rpl_cannot_wait(const struct t3_ep *ep)
  * @arrive: called in the softirq before the message is in the queue; or NULL
  * @handle: handler, called by the runner
  * @run: the runner; T3_RUN_NOW for a handler that does not sleep
- * @cannot_wait: see t3_ep_receive()
+ * @urgent: see t3_ep_receive()
  */
 struct t3_cpl_message {
 	size_t min_len;
@@ -702,15 +702,15 @@ struct t3_cpl_message {
 	void (*arrive)(struct t3_ep *ep, struct sk_buff *skb);
 	void (*handle)(struct t3_ep *ep, struct sk_buff *skb);
 	enum t3_ep_run run;
-	bool (*cannot_wait)(const struct t3_ep *ep);
+	bool (*urgent)(const struct t3_ep *ep);
 };
 
 #define LEN(type)		sizeof(struct t3_cpl_##type)
 #define LISTENER(type, fn)	{ .min_len = LEN(type), .listener = (fn) }
 #define NOW(type, fn)		{ .min_len = LEN(type), .handle = (fn), .run = T3_RUN_NOW }
 #define QUEUED(type, fn)	{ .min_len = LEN(type), .handle = (fn), .run = T3_RUN_QUEUED }
-#define LATER_UNLESS(predicate, type, fn) \
-	{ .min_len = LEN(type), .handle = (fn), .run = T3_RUN_LATER, .cannot_wait = (predicate) }
+#define LATER(type, fn, is_urgent) \
+	{ .min_len = LEN(type), .handle = (fn), .run = T3_RUN_LATER, .urgent = (is_urgent) }
 
 static const struct t3_cpl_message t3_cpl_messages[CXGB3_NUM_CPL_CMDS] = {
 	[T3_CPL_PASS_OPEN_RPL]	= LISTENER(pass_open_rpl, t3_listener_reply),
@@ -724,13 +724,12 @@ static const struct t3_cpl_message t3_cpl_messages[CXGB3_NUM_CPL_CMDS] = {
 				    .handle = t3_cpl_on_establish, .run = T3_RUN_NOW },
 	[T3_CPL_ACT_OPEN_RPL]	= QUEUED(act_open_rpl, t3_cpl_on_act_open_rpl),
 	[T3_CPL_RX_DATA]	= QUEUED(rx_data, t3_cpl_on_rx_data),
-	[T3_CPL_TX_DMA_ACK]	= LATER_UNLESS(t3_cpl_wr_ack_cannot_wait,
-					       wr_ack, t3_cpl_on_wr_ack),
+	[T3_CPL_TX_DMA_ACK]	= LATER(wr_ack, t3_cpl_on_wr_ack, t3_cpl_wr_ack_is_urgent),
 	[T3_CPL_RDMA_TERMINATE]	= QUEUED(rdma_terminate, t3_cpl_on_terminate),
 	[T3_CPL_RDMA_EC_STATUS]	= QUEUED(status, t3_cpl_on_ec_status),
 	[T3_CPL_PEER_CLOSE]	= QUEUED(peer_close, t3_cpl_on_peer_close),
-	[T3_CPL_CLOSE_CON_RPL]	= LATER_UNLESS(t3_cpl_close_con_rpl_cannot_wait,
-					       close_con_rpl, t3_cpl_on_close_con_rpl),
+	[T3_CPL_CLOSE_CON_RPL]	= LATER(close_con_rpl, t3_cpl_on_close_con_rpl,
+					t3_cpl_close_con_rpl_is_urgent),
 	[T3_CPL_ABORT_REQ_RSS]	= QUEUED(abort_rss, t3_cpl_on_abort_req),
 	[T3_CPL_ABORT_RPL_RSS]	= QUEUED(abort_rss, t3_cpl_on_abort_rpl),
 };
@@ -767,7 +766,7 @@ static int t3_cpl_receive(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 	if (complete) {
 		if (msg->arrive)
 			msg->arrive(ep, skb);
-		t3_ep_receive(ep, skb, msg->run, msg->cannot_wait);
+		t3_ep_receive(ep, skb, msg->run, msg->urgent);
 	} else {
 		t3_count(ep->dev, T3_CNT_CM_BAD_EVENT);
 		kfree_skb(skb);

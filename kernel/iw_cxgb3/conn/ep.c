@@ -273,9 +273,9 @@ static void t3_ep_run_actions(struct t3_ep *ep, unsigned int actions, enum ep_ev
 	if (actions & EP_ACT_START_TIMER)
 		t3_ep_set_timer(ep, t3_ep_timeout(ep));
 	if (actions & EP_ACT_QP_PEER_CLOSE && ep->qp)
-		t3_qp_report(ep->qp, T3_QPEV_PEER_CLOSE);
+		t3_qp_fsm_apply(ep->qp, T3_QPEV_PEER_CLOSE);
 	if (actions & EP_ACT_QP_LOST && ep->qp)
-		t3_qp_report(ep->qp, T3_QPEV_LOST);
+		t3_qp_fsm_apply(ep->qp, T3_QPEV_LOST);
 	if (actions & EP_ACT_SEND_CLOSE)
 		t3_send_close_con_req(ep);
 	if (actions & EP_ACT_SEND_ABORT) {
@@ -287,7 +287,7 @@ static void t3_ep_run_actions(struct t3_ep *ep, unsigned int actions, enum ep_ev
 	if (actions & EP_ACT_REPORT_PEER_CLOSE)
 		t3_cm_report_peer_close(ep);
 	if (actions & EP_ACT_QP_CLOSED && ep->qp)
-		t3_qp_report(ep->qp, T3_QPEV_CLOSED);
+		t3_qp_fsm_apply(ep->qp, T3_QPEV_CLOSED);
 	if (actions & EP_ACT_QP_DISCONNECTED && ep->qp) {
 		t3_qp_disconnected(ep->qp);
 		ep->qp = NULL;
@@ -306,12 +306,14 @@ static void t3_ep_run_actions(struct t3_ep *ep, unsigned int actions, enum ep_ev
 	}
 	if (actions & EP_ACT_SEND_TERMINATE && t3_send_terminate(ep))
 		t3_ep_fsm_apply(ep, EP_EV_ABORT, -ECONNABORTED);
-	/* A connect in revision 1 shares it before. Only active sides have one; they may sleep. */
-	if (actions & EP_ACT_RELEASE)
+	if (actions & EP_ACT_RELEASE) {
+		/*
+		 * Active sides only, whose runner may sleep. A retry in revision 1 shares the port,
+		 * and has taken its share by now.
+		 */
 		t3_ep_release_port(ep);
-	/* The initial reference. The caller holds another one. */
-	if (actions & EP_ACT_RELEASE)
-		t3_ep_put(ep);
+		t3_ep_put(ep); /* the initial reference; the caller holds another one */
+	}
 }
 
 /*
@@ -335,16 +337,16 @@ int t3_ep_fsm_apply(struct t3_ep *ep, enum ep_event event, int status)
 		return -EINVAL;
 	}
 	trace_t3_ep_transition(ep, event, to->next, status);
-	/* t3_cm_accept(), t3_cm_reject() and t3_cpl_close_con_rpl_cannot_wait() read it. */
+	/* t3_cm_accept(), t3_cm_reject() and t3_cpl_close_con_rpl_is_urgent() read it. */
 	WRITE_ONCE(ep->state, to->next);
 	t3_ep_run_actions(ep, to->actions, event, status);
 	return 0;
 }
 
 /*
- * The card's reply may have come in time, but this thread had to wait for a processor. Without the
- * reply the device has failed. So the messages are handled before the timer. They are few: the
- * card sends no data of the connection any more.
+ * The messages are handled before the timer, which would declare the device as failed: the reply
+ * may be in the queue, while this thread waited for a processor. They are few, since the card sends
+ * no data of the connection any more.
  */
 static bool t3_ep_waits_for_abort_rpl(const struct t3_ep *ep)
 {
@@ -364,8 +366,8 @@ static void t3_ep_end_by_request(struct t3_ep *ep, enum ep_event event, int stat
 
 /*
  * The kernel removes an interface when nothing refers to it any more. An abandoned open refers to
- * it until the card's retries end. So its route is released before: the card may send the rest of
- * its SYNs to the next user of the L2T entry.
+ * it until the card's retries end. This releases its route now. The card may then send its last
+ * SYNs to the next user of the L2T entry.
  */
 static void t3_ep_handle_addr_removed(struct t3_ep *ep)
 {
@@ -521,13 +523,13 @@ void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req, enum t3_ep_run run)
  * @ep: the caller holds a reference
  * @skb: message, which now belongs to the endpoint
  * @run: T3_RUN_NOW needs a handler that does not sleep
- * @cannot_wait: for T3_RUN_LATER, or NULL: true if the message is T3_RUN_QUEUED at present
+ * @urgent: for T3_RUN_LATER, or NULL: true if the message is T3_RUN_QUEUED at present
  *
  * Any context. If another thread is the runner, or the queue has something, then the message
  * follows that.
  */
 void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb, enum t3_ep_run run,
-		   bool (*cannot_wait)(const struct t3_ep *ep))
+		   bool (*urgent)(const struct t3_ep *ep))
 {
 	if (run == T3_RUN_NOW && t3_ep_begin(ep, true)) {
 		t3_cpl_handle(ep, skb);
@@ -538,11 +540,11 @@ void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb, enum t3_ep_run run,
 	if (!t3_ep_post(ep, 0, skb))
 		return;
 	/*
-	 * No thread is the runner after the post. So a thread that changes the predicate later
-	 * takes the message, too. The work item is needed if it has changed before. A card that
-	 * acknowledges requests that asked for no ack must not fill the queue.
+	 * There is no runner now. A thread that makes the message urgent later becomes the runner,
+	 * and takes it. The work item is for a message that is urgent already, or for a card that
+	 * acknowledges requests that asked for no ack, and so fills the queue.
 	 */
-	if (run != T3_RUN_LATER || (cannot_wait && cannot_wait(ep)) ||
+	if (run != T3_RUN_LATER || (urgent && urgent(ep)) ||
 	    skb_queue_len_lockless(&ep->messages) > T3_EP_LATER_MESSAGES)
 		t3_ep_queue_work(ep);
 }

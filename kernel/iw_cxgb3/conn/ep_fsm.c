@@ -23,8 +23,8 @@
  *  - rtr_due, active, in EP_FPDU: the RTR read follows that ack. In later states it is not sent.
  *  - accept_pending, from the consumer's accept to its result: EP_ACT_REPORT_END reports
  *    ESTABLISHED with an error, and CLOSE.
- *  - rev1_due, active, in EP_LAST_ACK: EP_ACT_REPORT_END has reported nothing. That of EP_CLOSED
- *    connects again in revision 1 of MPA, or reports the end.
+ *  - rev1_due, active, in EP_LAST_ACK: the end is not reported yet. In EP_CLOSED
+ *    EP_ACT_REPORT_END connects again in revision 1 of MPA, or reports the end.
  *  - no_upcalls, after an accept and a reject: iw_cm takes no events, so the actions report none.
  */
 #include "ep_fsm.h"

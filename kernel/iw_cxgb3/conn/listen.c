@@ -101,7 +101,7 @@ static bool t3_listener_add_child(struct t3_listener *l, struct t3_ep *ep)
 /*
  * The endpoint enters the table when it has its listener. From then on an event of the device may
  * close it. The close drops the listener's count and reference, and t3_cpl_on_pass_accept_req()
- * releases the TID in the SYN. After an error the SYN is still the caller's.
+ * releases the TID in the SYN. After an error the caller keeps the SYN.
  */
 static int t3_listener_new_child(struct t3_listener *l, struct sk_buff *skb)
 {

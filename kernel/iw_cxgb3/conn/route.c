@@ -110,7 +110,7 @@ static bool t3_route_is_on(struct t3_dev *dev, struct net_device *ndev, __be32 a
 	return t3_route_port(dev, ndev) && t3_netdev_find_ipv4(ndev, addr, &left);
 }
 
-/* As t3_route_local_dev(), of a namespace that is only compared: it may have ended. */
+/* As t3_route_local_dev(), but @net is only compared: it may have ended. */
 static struct net_device *t3_route_walk(struct t3_dev *dev, const struct net *net, __be32 addr,
 					unsigned int visits)
 {
@@ -131,8 +131,8 @@ static struct net_device *t3_route_walk(struct t3_dev *dev, const struct net *ne
  * @addr: the address
  *
  * Another namespace may have the same address on another port of the card. The address must be
- * that of a port or of a VLAN device on it. The search is for an address that the namespace has on
- * another interface, too.
+ * that of a port or of a VLAN device on it. All ports are searched if the namespace has the address
+ * on another interface, too.
  *
  * Return: the interface, with a reference, or NULL.
  */
@@ -152,7 +152,7 @@ struct net_device *t3_route_local_dev(struct t3_dev *dev, struct net *net, __be3
 	return found;
 }
 
-/* One look: the other namespace chooses how many addresses its interface has. */
+/* One lookup, since the other namespace chooses how many addresses its interface has. */
 static bool t3_route_others_have(const struct net_device *ndev, const struct net *net, __be32 addr)
 	__must_hold_shared(RCU)
 {
@@ -180,8 +180,8 @@ static bool t3_route_conflicts_on(struct net_device *port, const struct net *net
  * @addr: the address; 0: any
  *
  * The card finds listeners and connections by their addresses, whichever port a segment comes from.
- * So what the namespace of the device has, on any interface, no other one can have. Of two others
- * that have an address on the card neither can use it. t3_rdma_cm, whose ids have no handler of
+ * The namespace of the device has priority, with any of its interfaces. If two others have an
+ * address on the card, neither can use it. t3_rdma_cm, whose ids have no handler of
  * iw_cm, applies the rule itself. The context of such an id is not valid when a connect is
  * repeated.
  */

@@ -14,14 +14,14 @@
  * of its own (siw). Interfaces that are made or moved later are not followed.
  *
  * The socket is that of the manager or of the port mapper in two cases. The ids of t3_rdma_cm have
- * no handler of iw_cm: it holds the ports of its ids from their bind on. And iwpmd has a socket on
- * each port that it has chosen for another one.
+ * no handler of iw_cm: it holds the ports of its ids from their bind on. iwpmd has a socket on each
+ * mapped port.
  *
  * rdma_cm chooses the ports of most connects, and does not know those of the host. So a connect
  * whose port is one of those that the host chooses, too, may get another one, as from a port
- * mapper. Otherwise rdma_cm knows its users of a port: connects of a program that wants that, the
- * next connect after one that is still being closed. They share a socket, as do two ports of the
- * card in one VRF.
+ * mapper. Another port has several users only if rdma_cm allows it: ids with the option for that,
+ * or the next connect while the last one is still being closed. They share a socket, as do two
+ * ports of the card in one VRF.
  *
  * A socket of the kernel does not keep its namespace. It is released when the namespace ends.
  */
@@ -64,7 +64,7 @@ static bool t3_tcp_port_is_managers(const struct iw_cm_id *cm_id)
 	return !cm_id->cm_handler || local->sin_port != mapped->sin_port;
 }
 
-/* Port 0 of @local: any port, which is stored there. @ifindex: of a listener; 0: of a connect */
+/* If the port of @local is 0, stores one there. @ifindex: of a listener; 0: of a connect */
 static struct socket *t3_tcp_port_bind(struct net *net, int ifindex, struct sockaddr_in *local)
 {
 	struct sockaddr_in addr = *local;
@@ -310,8 +310,8 @@ static int t3_tcp_place_hold(struct t3_tcp_place *place, struct sockaddr_in *loc
  * @local: its address
  * @places: an empty list; for t3_tcp_port_unlisten(), after an error, too
  *
- * May sleep. Return: 0, also if the manager answers for the port; or an error as that of
- * t3_tcp_port_connect(), which is -EADDRNOTAVAIL for the addresses of any manager.
+ * May sleep. Return: 0, or an error as that of t3_tcp_port_connect(). If the manager holds the
+ * port, only the address is checked (-EADDRNOTAVAIL).
  */
 int t3_tcp_port_listen(struct t3_dev *dev, const struct iw_cm_id *cm_id, struct sockaddr_in *local,
 		       struct list_head *places)

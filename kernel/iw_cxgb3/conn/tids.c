@@ -229,8 +229,8 @@ void t3_ep_return_id(struct t3_ep *ep)
 }
 
 /*
- * What a listener may have seven eighths of: of all that those of the common account leave. These
- * have no limit, since the manager would not use a device that refuses one of them.
+ * A listener may have seven eighths of this: all STIDs that the listeners of the common account
+ * leave. These have no limit, since the manager would not use a device that refuses one of them.
  */
 static u32 t3_listener_share(const struct t3_listener *l, u32 nstids)
 {

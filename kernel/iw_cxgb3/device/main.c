@@ -286,7 +286,7 @@ static struct t3_card *t3_card_find_or_create(struct pci_dev *pdev)
 	return card;
 }
 
-/* exiting is set, or the client is not registered: no card is added meanwhile. */
+/* No card is added meanwhile: exiting is set, or the client is not registered. */
 static void t3_cards_flush(void)
 {
 	struct t3_card *card;

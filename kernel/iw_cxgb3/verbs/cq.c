@@ -73,8 +73,8 @@ static void t3_cq_call_handler(struct t3_cq *cq)
 
 /*
  * Call the handler once for each time that the CQ was armed. ib_core warns of
- * a call for a kernel CQ that is not armed. A process would get more and more
- * events, since an event raised by arming leaves the card armed.
+ * a call for a kernel CQ that is not armed. An event raised by arming leaves the
+ * card armed: without this check a process would get more and more events.
  */
 static void t3_cq_notify_armed(struct t3_cq *cq)
 {
@@ -194,7 +194,7 @@ static void t3_cq_end_qp(struct t3_qp *qp, const struct t3_cqe *cqe)
 static bool t3_cq_consume(struct t3_cq *cq)
 {
 	struct t3_dev *dev = to_t3_dev(cq->ibcq.device);
-	enum t3_cqe_verdict verdict;
+	enum t3_cqe_result result;
 	struct t3_cqe cqe;
 	struct t3_qp *qp;
 
@@ -214,8 +214,8 @@ static bool t3_cq_consume(struct t3_cq *cq)
 	}
 
 	spin_lock(&qp->lock);
-	verdict = t3_wq_apply(&qp->wq, &cqe);
-	if (verdict == T3_CQE_BAD)
+	result = t3_wq_apply(&qp->wq, &cqe);
+	if (result == T3_CQE_BAD)
 		t3_cq_end_qp(qp, &cqe);
 	if (qp->ibqp.send_cq == &cq->ibcq && t3_sq_has_completion(&qp->wq))
 		t3_cq_add_ready(cq, &qp->sq);
@@ -223,10 +223,10 @@ static bool t3_cq_consume(struct t3_cq *cq)
 		t3_cq_add_ready(cq, &qp->rq);
 	spin_unlock(&qp->lock);
 
-	trace_t3_cqe(cq->id, &cqe, verdict);
-	if (verdict == T3_CQE_STALE)
+	trace_t3_cqe(cq->id, &cqe, result);
+	if (result == T3_CQE_STALE)
 		t3_count(dev, T3_CNT_CQE_STALE);
-	else if (verdict == T3_CQE_BAD)
+	else if (result == T3_CQE_BAD)
 		t3_count(dev, T3_CNT_CQE_BAD);
 	return true;
 }
@@ -507,10 +507,10 @@ static void t3_cq_raise_unread(struct t3_cq *cq, u32 index, u32 rptr, u32 pendin
 }
 
 /*
- * The card is not armed for sure, or an entry is late. ib_core and most consumers poll once more
- * only if missed events are reported, and take an error for "none". So the handler is called from
- * a work item: the consumer polls and arms again. Not for a card that is gone, which writes no more
- * entries: each completion that is not in the ring comes from a flush, which calls the handler.
+ * The card may not be armed, or an entry is late. ib_core and most consumers poll once more only if
+ * missed events are reported, and take an error for "none". So a work item calls the handler: the
+ * consumer polls and arms again. A card that is gone writes no more entries: each completion that
+ * is not in the ring comes from a flush, which calls the handler.
  */
 static void t3_cq_arm_again(struct t3_cq *cq)
 {
@@ -568,7 +568,7 @@ static int t3_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	if (pending) {
 		/* A user's rptr is only a hint: it picks the entry to look at. */
 		arrived = t3_cq_wait_for_entry(cq, rptr + pending - 1, user);
-		/* That entry is read before the contents of those before it. */
+		/* Its generation is read before the contents of earlier entries. */
 		dma_rmb();
 	}
 	if (user)

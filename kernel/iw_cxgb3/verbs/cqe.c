@@ -115,7 +115,7 @@ static void t3_sq_mark_done(struct t3_wq *wq, u32 ptr, u8 status)
 }
 
 /* Reads complete in posting order. Their entry does not identify the request. */
-static enum t3_cqe_verdict t3_wq_apply_read(struct t3_wq *wq, const struct t3_cqe *cqe)
+static enum t3_cqe_result t3_wq_apply_read(struct t3_wq *wq, const struct t3_cqe *cqe)
 {
 	u32 i;
 
@@ -140,7 +140,7 @@ static bool t3_opcode_matches(u8 posted, u8 completed)
 	return posted == completed || (t3_opcode_is_send(posted) && t3_opcode_is_send(completed));
 }
 
-static enum t3_cqe_verdict t3_wq_apply_send(struct t3_wq *wq, const struct t3_cqe *cqe)
+static enum t3_cqe_result t3_wq_apply_send(struct t3_wq *wq, const struct t3_cqe *cqe)
 {
 	u32 ptr = cqe->u.sq.wrid_hi;
 
@@ -154,7 +154,7 @@ static enum t3_cqe_verdict t3_wq_apply_send(struct t3_wq *wq, const struct t3_cq
 	return T3_CQE_SEND_DONE;
 }
 
-static enum t3_cqe_verdict t3_wq_apply_recv(struct t3_wq *wq, const struct t3_cqe *cqe)
+static enum t3_cqe_result t3_wq_apply_recv(struct t3_wq *wq, const struct t3_cqe *cqe)
 {
 	u32 header = be32_to_cpu(cqe->header);
 	u32 len = be32_to_cpu(cqe->len);
@@ -181,7 +181,7 @@ static enum t3_cqe_verdict t3_wq_apply_recv(struct t3_wq *wq, const struct t3_cq
 	return e->status == T3_STATUS_MSN ? T3_CQE_BAD : T3_CQE_RECV_DONE;
 }
 
-enum t3_cqe_verdict t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe)
+enum t3_cqe_result t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe)
 {
 	switch (t3_header_kind(be32_to_cpu(cqe->header))) {
 	case T3_KIND_SENT:

@@ -45,7 +45,7 @@ static inline bool t3_cqe_is_rtr(const struct t3_cqe *cqe)
 	       be32_to_cpu(cqe->u.rq.stag) == T3_RTR_STAG;
 }
 
-enum t3_cqe_verdict {
+enum t3_cqe_result {
 	T3_CQE_SEND_DONE,	/* the head of the send queue may have completed */
 	T3_CQE_RECV_DONE,	/* the head of the receive queue has completed */
 	T3_CQE_RTR_DONE,	/* response to our zero-length RTR read */
@@ -53,7 +53,7 @@ enum t3_cqe_verdict {
 	T3_CQE_BAD,		/* contradicts the queue: the QP must end */
 };
 
-enum t3_cqe_verdict t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe);
+enum t3_cqe_result t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe);
 
 /*
  * Record the status of a send-side request that an async event reports as failed,

@@ -112,8 +112,8 @@ static int t3_mr_pbl_alloc(struct t3_dev *dev, struct t3_mr *mr, u32 entries, u8
 
 /*
  * The region has no TPT entry, or none any more. Write the sink's address into each entry of its
- * list, if the card may still use the list. The last write is for transfers that had fetched an
- * entry before: they end before the card confirms it (guess G55). Entry 0 of the TPT is always
+ * list, if the card may still use the list. The last write waits for transfers that have fetched an
+ * entry already: they end before the card confirms it (guess G55). Entry 0 of the TPT is always
  * zero. The writes fail only if the card is gone, and then it has no DMA any more.
  */
 static void t3_mr_unlist(struct t3_dev *dev, struct t3_mr *mr)

@@ -193,7 +193,7 @@ static int t3_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	if (attr->qp_state != IB_QPS_RESET && t3_qp_in_state(qp, attr->qp_state))
 		return 0;
 	ev = t3_qp_event_for(attr->qp_state);
-	return ev < 0 ? ev : t3_qp_report(qp, ev);
+	return ev < 0 ? ev : t3_qp_fsm_apply(qp, ev);
 }
 
 static int t3_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -456,7 +456,7 @@ static int t3_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct t3_qp *qp = to_t3_qp(ibqp);
 	struct t3_wq *wq = context_unsafe(&qp->wq);	/* used after the last reference was put */
 
-	t3_qp_report(qp, T3_QPEV_DESTROY);
+	t3_qp_fsm_apply(qp, T3_QPEV_DESTROY);
 	xa_lock_irq(&dev->qps);
 	WRITE_ONCE(qp->dying, true);
 	xa_unlock_irq(&dev->qps);

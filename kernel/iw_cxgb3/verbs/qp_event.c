@@ -56,7 +56,8 @@ void t3_qp_async_error(struct t3_qp *qp, const struct t3_cqe *cqe, enum t3_ae_cl
 		  t3_cqe_opcode(cqe), t3_cqe_is_sq(cqe) ? "send" : "receive");
 	t3_count(dev, class == T3_AE_TERM_RCVD ? T3_CNT_TERM_RCVD : T3_CNT_AE_ERROR);
 	/* Refused if the connection has closed since: then the consumer has no error either. */
-	if (!t3_qp_report(qp, class == T3_AE_TERM_RCVD ? T3_QPEV_TERM_RCVD : T3_QPEV_PROTO_ERROR))
+	if (!t3_qp_fsm_apply(qp, class == T3_AE_TERM_RCVD ? T3_QPEV_TERM_RCVD :
+							    T3_QPEV_PROTO_ERROR))
 		t3_qp_dispatch(qp, t3_ae_event_type(class));
 	/* Memory or logic of the card has failed, not only the QP. */
 	if (class == T3_AE_DEVICE)

@@ -27,7 +27,7 @@ static const struct t3_transition t3_qp_table[T3_QPS_NUM][T3_QPEV_NUM] = {
 		[T3_QPEV_PEER_CLOSE]	= TO(T3_QPS_CLOSING, 0),
 		[T3_QPEV_CLOSED]	= TO(T3_QPS_IDLE, T3_QPA_FLUSH | T3_QPA_DROP_EP),
 		[T3_QPEV_LOST]		= TO(T3_QPS_ERROR, END_IN_ERROR),
-		/* It has another connection. */
+		/* The QP has another connection. */
 		[T3_QPEV_ACCEPT_FAILED]	= STAY(T3_QPS_RTS),
 		[T3_QPEV_PROTO_ERROR]	= TO(T3_QPS_TERMINATE, STOP_AND_TERMINATE),
 		[T3_QPEV_TERM_RCVD]	= TO(T3_QPS_TERMINATE, STOP_AND_DISCONNECT),

@@ -40,7 +40,7 @@ enum t3_qp_event {
 };
 
 /*
- * Actions of a transition besides the change of state. t3_qp_report() runs the first three under
+ * Actions of a transition besides the change of state. t3_qp_fsm_apply() runs the first three under
  * the QP lock.
  */
 enum t3_qp_action {

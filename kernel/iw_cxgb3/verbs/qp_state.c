@@ -202,7 +202,7 @@ static void t3_qp_abort_connect(struct t3_qp *qp)
 		t3_conn_ops.abort_connects(t3_qp_dev(qp), qp->serial);
 }
 
-int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
+int t3_qp_fsm_apply(struct t3_qp *qp, enum t3_qp_event ev)
 {
 	struct t3_ep *ep = NULL;
 	const struct t3_transition *to;
@@ -375,7 +375,7 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
 	skb->priority = CPL_PRIORITY_DATA;
 	err = t3_dev_send(dev, skb);
 	if (err) {
-		t3_qp_report(qp, T3_QPEV_LOST);
+		t3_qp_fsm_apply(qp, T3_QPEV_LOST);
 		t3_qp_disconnected(qp);
 	}
 	return err;

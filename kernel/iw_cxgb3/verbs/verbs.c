@@ -200,7 +200,6 @@ static void t3_mmap_free(struct rdma_user_mmap_entry *entry)
 	kfree(map);
 }
 
-/* The lookup verifies that the length is that of the entry. */
 /*
  * rdma_user_mmap_io() maps everything as the memory of a device: without the bit of AMD's memory
  * encryption (SME). The memory of a ring has the bit in the kernel's mapping and in its DMA
@@ -221,6 +220,7 @@ static void t3_mmap_encrypted(struct vm_area_struct *vma, unsigned long pfn)
 	}
 }
 
+/* rdma_user_mmap_entry_get() checks the length. */
 static int t3_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 {
 	struct rdma_user_mmap_entry *entry = rdma_user_mmap_entry_get(ibuc, vma);

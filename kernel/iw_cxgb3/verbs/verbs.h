@@ -190,7 +190,7 @@ struct t3_qp {
 	u32 id;
 	u64 serial;			/* of no other QP, also not of one that gets the id later */
 	spinlock_t lock;		/* taken in interrupts */
-	/* Set by t3_qp_report() and t3_qp_connect(). */
+	/* Set by t3_qp_fsm_apply() and t3_qp_connect(). */
 	enum t3_qp_state state __guarded_by(&lock);
 	struct t3_ep *ep __guarded_by(&lock);
 	struct t3_conn_attrs conn __guarded_by(&lock);	/* valid while ep is set */
@@ -410,6 +410,6 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep,
  * Dropping the endpoint is a t3_ep_put(), which may free it: the caller needs
  * its own reference.
  */
-int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev);
+int t3_qp_fsm_apply(struct t3_qp *qp, enum t3_qp_event ev);
 
 #endif

@@ -52,7 +52,7 @@
 		[CM_EV_ADDR_FAILED]	= STAY(state),					\
 		[CM_EV_ROUTE_DONE]	= STAY(state),					\
 		[CM_EV_REPLY_OK]	= TO(state, ABORT_AND_DROP_QP),			\
-		[CM_EV_REPLY_OK_OWN_QP]	= TO(state, ABORT_AND_DROP_QP),			\
+		[CM_EV_RESPONSE]	= TO(state, ABORT_AND_DROP_QP),			\
 		[CM_EV_REPLY_FAILED]	= TO(state, CM_ACT_DROP_QP),			\
 		[CM_EV_ESTABLISHED]	= TO(state, ABORT_AND_DROP_QP),			\
 		[CM_EV_PEER_CLOSE]	= STAY(state),					\
@@ -115,7 +115,7 @@ static const struct t3_transition cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 	 */
 	[CM_ST_CONNECTING] = {
 		[CM_EV_REPLY_OK]	= TO(CM_ST_CONNECTED, CM_ACT_REPORT_ESTABLISHED),
-		[CM_EV_REPLY_OK_OWN_QP]	= TO(CM_ST_RESPONDED, CM_ACT_REPORT_RESPONSE),
+		[CM_EV_RESPONSE]	= TO(CM_ST_RESPONDED, CM_ACT_REPORT_RESPONSE),
 		[CM_EV_REPLY_FAILED]	= TO(CM_ST_CLOSED, CM_ACT_DROP_QP | CM_ACT_REPORT_FAILED),
 		[CM_EV_CONNECT_FAILED]	= TO(CM_ST_ROUTE_RESOLVED, CM_ACT_DROP_QP),
 		[CM_EV_CLOSE]		= TO(CM_ST_CLOSED, CM_ACT_DROP_QP | CM_ACT_REPORT_FAILED),
@@ -166,7 +166,7 @@ static const struct t3_transition cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 	[CM_ST_CANCELLING] = {
 		[CM_EV_REPLY_OK]	= TO(CM_ST_CLOSING,
 					     CM_ACT_CLOSE | CM_ACT_REPORT_ESTABLISHED),
-		[CM_EV_REPLY_OK_OWN_QP]	= TO(CM_ST_CLOSING,
+		[CM_EV_RESPONSE]	= TO(CM_ST_CLOSING,
 					     CM_ACT_CLOSE | CM_ACT_REPORT_ESTABLISHED),
 		[CM_EV_ESTABLISHED]	= TO(CM_ST_CLOSING,
 					     CM_ACT_CLOSE | CM_ACT_REPORT_ESTABLISHED),
@@ -275,7 +275,7 @@ static const char *const cm_event_names[CM_NUM_EVENTS] = {
 	[CM_EV_ROUTE_DONE]	= "route-done",
 	[CM_EV_REQUEST]		= "request",
 	[CM_EV_REPLY_OK]	= "reply-ok",
-	[CM_EV_REPLY_OK_OWN_QP]	= "reply-ok-own-qp",
+	[CM_EV_RESPONSE]	= "response",
 	[CM_EV_REPLY_FAILED]	= "reply-failed",
 	[CM_EV_ESTABLISHED]	= "established",
 	[CM_EV_PEER_CLOSE]	= "peer-close",

@@ -21,7 +21,7 @@ enum cm_state {
 	CM_ST_ROUTE_RESOLVED,
 	CM_ST_LISTENING,
 	CM_ST_CONNECTING,	/* active: waits for the provider's reply or CLOSE */
-	CM_ST_RESPONDED,	/* active, REPLY_OK_OWN_QP: the consumer must establish */
+	CM_ST_RESPONDED,	/* active, RESPONSE: the consumer must establish */
 	CM_ST_REQUESTED,	/* passive: the consumer must accept or reject */
 	CM_ST_ACCEPTING,	/* passive: waits for ESTABLISHED or CLOSE */
 	CM_ST_CANCELLING,	/* the consumer disconnected while connecting or accepting */
@@ -49,7 +49,7 @@ enum cm_event {
 	CM_EV_ACCEPT,
 	CM_EV_ACCEPT_FAILED,
 	CM_EV_ACCEPTED,		/* an accept for datagrams: nothing follows */
-	CM_EV_ESTABLISH,	/* after REPLY_OK_OWN_QP */
+	CM_EV_ESTABLISH,	/* after RESPONSE */
 	CM_EV_ESTABLISH_FAILED,
 	CM_EV_REJECT,
 	CM_EV_DISCONNECT,
@@ -61,7 +61,7 @@ enum cm_event {
 	/* The device. cm_is_conn_event(): REPLY_OK..TIMEWAIT_EXIT must stay adjacent. */
 	CM_EV_REQUEST,		/* the first event of a passive id */
 	CM_EV_REPLY_OK,
-	CM_EV_REPLY_OK_OWN_QP,	/* the consumer moves its QP, and then establishes */
+	CM_EV_RESPONSE,	/* the consumer moves its QP, and then establishes */
 	CM_EV_REPLY_FAILED,	/* RoCE: also a REJ after the reply, or an RTU that is missing */
 	CM_EV_ESTABLISHED,
 	CM_EV_PEER_CLOSE,	/* iWARP. DISCONNECT: CLOSE follows */

@@ -111,6 +111,7 @@ int t3_rdma_accept(struct rdma_cm_id *id, const struct rdma_conn_param *param,
 		return -EINVAL;
 	cm->ece = *ece;
 	transport = cm_transport(cm);
+	/* Before the event, as there is no event that takes an accept back. */
 	ret = transport->get_qp(cm, param->qp_num);
 	if (ret) {
 		cm_fsm_run(cm, CM_EV_REJECT, ret);

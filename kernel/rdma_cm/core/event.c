@@ -139,7 +139,7 @@ int cm_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event, int 
 static bool cm_event_has_params(enum cm_event event)
 {
 	return event == CM_EV_REQUEST || event == CM_EV_REPLY_OK ||
-	       event == CM_EV_REPLY_OK_OWN_QP || event == CM_EV_REPLY_FAILED ||
+	       event == CM_EV_RESPONSE || event == CM_EV_REPLY_FAILED ||
 	       event == CM_EV_ESTABLISHED;
 }
 
@@ -350,7 +350,7 @@ static bool cm_event_apply(struct cm_id *id, const struct cm_pending *pending,
 	if (cm_fsm_apply(id, deferred->event, deferred->status, &to))
 		return false;
 	deferred->actions = to->actions;
-	if (deferred->event == CM_EV_REPLY_OK || deferred->event == CM_EV_REPLY_OK_OWN_QP) {
+	if (deferred->event == CM_EV_REPLY_OK || deferred->event == CM_EV_RESPONSE) {
 		cm_addr_copy(cm_src(id), (struct sockaddr *)&id->peer.local);
 		cm_addr_copy(cm_dst(id), (struct sockaddr *)&id->peer.remote);
 	}

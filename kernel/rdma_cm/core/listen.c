@@ -246,8 +246,8 @@ void cm_unlisten(struct cm_id *id, struct cm_dev *dev)
 
 /*
  * The next id that listens, with a reference; drops that on the last one. @last: NULL at first;
- * @at: its place, which is not found by a search, as there may be many. An id that has stopped
- * meanwhile has no place any more, and one that listens again has another.
+ * @at: its position: a search would take long, as there may be many. An id that has stopped
+ * meanwhile has no position, and one that listens again has another.
  */
 static struct cm_id *cm_next_listening(struct cm_id *last, u64 *at)
 {

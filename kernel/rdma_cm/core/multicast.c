@@ -3,7 +3,7 @@
  * Multicast groups of an id. What a join does to the network is in the transport.
  *
  * id->groups and the groups are protected by handler_mutex, so no event of a group is being handled
- * when a leave frees it. A handler that joins or leaves has the mutex already.
+ * when a leave frees it.
  */
 #include <linux/slab.h>
 

@@ -75,8 +75,8 @@ static DEFINE_SPINLOCK(cm_ports_lock);
 static struct rhashtable cm_ports;	/* all ports; under cm_ports_lock */
 
 /*
- * Not assigned again at once: the peer may still remember it. Without a lock: at worst, two calls
- * at the same time do not see each other's port here, and the port's owners show it.
+ * It is not assigned again at once: the peer may still remember it. Without a lock two calls may
+ * miss each other's port here; the owners of the port decide.
  */
 static u16 cm_last_port;
 

@@ -6,7 +6,7 @@
  * transports. A transport acts when the state has changed (actions.c, conn.c), and posts what the
  * device or the peer does as an event (event.c). The table has the states in which it may post one:
  *
- *  - After a connect, one of REPLY_OK, REPLY_OK_OWN_QP, REPLY_FAILED and CLOSE follows; after an
+ *  - After a connect, one of REPLY_OK, RESPONSE, REPLY_FAILED and CLOSE follows; after an
  *    accept, ESTABLISHED, REPLY_FAILED or CLOSE. Each may come inside the call. After an accept for
  *    datagrams nothing follows: the transport applies ACCEPTED itself.
  *  - A connection that was established ends with CLOSE or REPLY_FAILED. TIMEWAIT_EXIT may follow.
@@ -33,9 +33,9 @@ struct rdma_cm_event;
 struct rdma_conn_param;
 struct sockaddr;
 
-/* Of a wildcard on one device. */
+/* Addresses of a wildcard listener on one device. */
 #define CM_MAX_ADDRS	1024
-/* Of net devices of all namespaces, to find who else has these addresses. */
+/* Net devices of all namespaces that are looked at, to find who else has these addresses. */
 #define CM_MAX_VISITS	4096
 
 struct cm_addrs {
@@ -78,8 +78,8 @@ enum cm_addr_use {
  * @init_qp_attr: the attributes that move a QP to the state in @attr
  * @connect: connects. 0: an event follows. Otherwise none does
  * @accept: accepts the request of an id. 0: an event follows. Otherwise none does
- * @establish: completes a connection after REPLY_OK_OWN_QP; optional
- * @reject: rejects the request of an id, or a reply after REPLY_OK_OWN_QP if there is @establish
+ * @establish: completes a connection after RESPONSE; optional
+ * @reject: rejects the request of an id, or a reply after RESPONSE if there is @establish
  * @close: ends a connection, gracefully or abruptly. CLOSE follows if there was one
  * @cancel: ends a pending connect or accept early, if the device can; its event still follows;
  *	optional, if @release does this

@@ -176,8 +176,8 @@ static int cm_iw_visit_has_addr(struct net_device *ndev, struct cm_iw_walk *walk
 }
 
 /*
- * One look for each interface: its namespace chooses how many addresses it has. After too many
- * interfaces the address counts as that of another one.
+ * One lookup for each interface, since its namespace chooses how many addresses it has. After too
+ * many interfaces the address counts as that of another one.
  */
 static int cm_iw_visit_conflict(struct net_device *ndev, struct cm_iw_walk *walk)
 	__must_hold_shared(RCU)
@@ -208,9 +208,9 @@ static bool cm_iw_is_local(struct net *net, const struct sockaddr_in6 *addr)
 }
 
 /*
- * The card finds a listener by the address, whichever port a SYN comes from. So what the namespace
- * of the device has, on any interface, no other one can have. Of two others that have the address
- * on the card neither can: what else they have is chosen by their users.
+ * The card finds a listener by the address, whichever port a SYN comes from. The namespace of the
+ * device has priority, with any of its interfaces. If two others have the address on the card,
+ * neither can use it: what else they have is chosen by their users.
  */
 enum cm_addr_use cm_iw_addr_use(struct cm_id *id, struct ib_device *device,
 				const struct sockaddr_in6 *addr, unsigned int *visits)

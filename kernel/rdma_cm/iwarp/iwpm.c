@@ -501,7 +501,7 @@ static void cm_iwpm_pause_peer(const union cm_inet *peer, kuid_t user)
 	cm_paused_peers[i].until = jiffies + CM_IWPM_PEER_PAUSE * HZ;
 }
 
-/* A request was not answered, or not even read, in time; or those that might have are gone. */
+/* The daemon did not reply to a request, or did not read it, in time; or it is gone. */
 static void cm_iwpm_note_no_reply(const struct cm_iwpm_request *req)
 	__must_hold(&cm_iwpm_lock)
 {

@@ -191,7 +191,7 @@ static int cm_iwpm_recv_mapinfo(struct sk_buff *skb, struct netlink_callback *cb
 	return 0;
 }
 
-/* The daemon reports how many mappings it has taken over. What it refused is as before: in use. */
+/* The daemon reports how many mappings it has taken over. Refused ones stay in use. */
 static int cm_iwpm_recv_mapinfo_num(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	return cm_iwpm_from_daemon(cm_iwpm_sender(cb), cb->nlh->nlmsg_seq) ? 0 : -EINVAL;

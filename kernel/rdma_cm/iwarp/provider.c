@@ -4,7 +4,7 @@
  * (qp.c) and for the listener on a mapped port (iwpm.c).
  *
  * Upcalls come in any context, also inside our own calls. They store the peer's parameters and
- * queue an event; the event of a process's id is reported at once if that needs no sleep. The
+ * queue an event, which is reported at once if that needs no sleep. The
  * upcall itself allocates memory only for a connect request; if that fails or the backlog is full,
  * it returns an error, and the provider rejects the peer. ucm_handler(), if it runs inside the
  * upcall, allocates without blocking, and leaves the report to the worker if that fails.
@@ -17,7 +17,7 @@
 #include "iwarp.h"
 #include "trace.h"
 
-/* The net device of the id's address is in its namespace. */
+/* No other namespace may have the address of the id. */
 static int cm_iw_attach(struct cm_id *id, struct net_device *ndev)
 {
 	return cm_iw_check_addr(id);
@@ -102,7 +102,7 @@ static int cm_conn_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
 			event = CM_EV_REPLY_FAILED;
 			cm_qp_put(id);
 		} else {
-			event = id->qp_prepared ? CM_EV_REPLY_OK : CM_EV_REPLY_OK_OWN_QP;
+			event = id->qp_prepared ? CM_EV_REPLY_OK : CM_EV_RESPONSE;
 		}
 		return cm_conn_event_post(id, CM_SLOT_OPEN, event, iw_event);
 	case IW_CM_EVENT_ESTABLISHED:
@@ -203,7 +203,7 @@ static int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 		id->mapping = NULL;
 		return ret;
 	}
-	cm_qp_abort_foreign(id);
+	cm_qp_abort_refused(id);
 	return 0;
 }
 
@@ -217,7 +217,7 @@ static int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param)
 	id->iw->tos_set = id->tos_set;
 	ret = id->iw->device->ops.iw_accept(id->iw, &to_iw);
 	if (!ret)
-		cm_qp_abort_foreign(id);
+		cm_qp_abort_refused(id);
 	return ret;
 }
 
@@ -410,7 +410,7 @@ static void cm_iw_report(struct cm_id *id, enum cm_event event, struct rdma_cm_e
 	switch (event) {
 	case CM_EV_REQUEST:
 	case CM_EV_REPLY_OK:
-	case CM_EV_REPLY_OK_OWN_QP:
+	case CM_EV_RESPONSE:
 	case CM_EV_REPLY_FAILED:
 		report->param.conn.private_data = id->peer.data;
 		report->param.conn.private_data_len = id->peer.len;

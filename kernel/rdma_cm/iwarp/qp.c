@@ -17,8 +17,8 @@
  *    its reference inside that callback. A process connects such a QP only if it has created it
  *    itself: before the provider's call cm_qp_created_here() compares, without a reference. With
  *    the reference the owner is checked again, as the number may be that of another QP by then.
- *    The provider cannot be made to fail any more. So the connection of a foreign QP is aborted
- *    as soon as the provider's call returns.
+ *    The provider cannot be made to fail any more. So the connection of another user's QP is
+ *    aborted as soon as the provider's call returns.
  */
 #include <linux/cred.h>
 #include <linux/sched/signal.h>
@@ -196,7 +196,7 @@ static int cm_qp_get_by_num(struct cm_id *id, u32 qpn)
  */
 int cm_qp_get(struct cm_id *id, u32 qpn)
 {
-	id->qp_foreign = false;
+	id->qp_refused = false;
 	put_pid(id->qp_tgid);
 	id->qp_tgid = get_pid(task_tgid(current));
 	put_cred(id->qp_cred);
@@ -210,8 +210,8 @@ int cm_qp_get(struct cm_id *id, u32 qpn)
  * @id: the id; the provider calls this while it holds the QP
  *
  * If the QP is not found, it is being destroyed, and the provider ends its connection. If the
- * process may not use it, this sets @id->qp_foreign, and the caller of the provider aborts the
- * connection with cm_qp_abort_foreign().
+ * process may not use it, this sets @id->qp_refused, and the caller of the provider aborts the
+ * connection with cm_qp_abort_refused().
  */
 void cm_qp_get_late(struct cm_id *id)
 {
@@ -233,14 +233,14 @@ void cm_qp_get_late(struct cm_id *id)
 	rcu_read_unlock();
 	if (!qp)
 		return;
-	id->qp_foreign = !cm_qp_permitted(id, qp);
+	id->qp_refused = !cm_qp_permitted(id, qp);
 	cm_qp_set(id, qp, false);
 }
 
-/* After a connect or accept of the provider has begun: ends the connection of a foreign QP. */
-void cm_qp_abort_foreign(struct cm_id *id)
+/* After a connect or accept of the provider has begun: ends the connection of another user's QP. */
+void cm_qp_abort_refused(struct cm_id *id)
 {
-	if (!id->qp_foreign)
+	if (!id->qp_refused)
 		return;
 	cm_transport(id)->close(id, true);
 	/* If the provider establishes the connection all the same, it is closed. */

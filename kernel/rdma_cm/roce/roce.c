@@ -314,8 +314,7 @@ static int cm_roce_connect_locked(struct cm_id *id, const struct rdma_conn_param
 }
 
 /*
- * The handler of an event, such as the removal of the device, may return non-zero, which destroys
- * the id and its ib_cm_id. It does so before this, or after it.
+ * An event whose handler fails destroys the id and its ib_cm_id, before this or after it.
  */
 static int cm_roce_connect(struct cm_id *id, const struct rdma_conn_param *param)
 {

@@ -44,7 +44,7 @@ static void cm_roce_replied(struct cm_id *id, struct ib_cm_id *ib, const struct 
 	id->peer.qpn = rep->remote_qpn;
 	id->peer.ece = rep->ece;
 	t3_ib_cm_mra(ib, ROCE_MRA_TIMEOUT);
-	cm_roce_post(id, CM_SLOT_OPEN, CM_EV_REPLY_OK_OWN_QP, 0);
+	cm_roce_post(id, CM_SLOT_OPEN, CM_EV_RESPONSE, 0);
 }
 
 /* The SIDR REP of a peer of datagrams. Its status 0 is an accept. */
@@ -164,7 +164,7 @@ void cm_roce_report(struct cm_id *id, enum cm_event event, struct rdma_cm_event 
 		break;
 	case CM_EV_REQUEST:
 	case CM_EV_REPLY_OK:
-	case CM_EV_REPLY_OK_OWN_QP:
+	case CM_EV_RESPONSE:
 		if (!ud) {
 			cm_roce_report_conn(id, report);
 			break;

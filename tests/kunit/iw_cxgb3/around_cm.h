@@ -154,7 +154,7 @@ int t3_qp_connect(struct t3_qp *qp, struct t3_ep *ep, const struct t3_conn_attrs
 	return card.connect_error;
 }
 
-int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
+int t3_qp_fsm_apply(struct t3_qp *qp, enum t3_qp_event ev)
 {
 	card.lost += ev == T3_QPEV_LOST;
 	card.accepts_failed += ev == T3_QPEV_ACCEPT_FAILED;

@@ -26,7 +26,7 @@ static inline void trace_t3_qp_state(const struct t3_qp *qp, enum t3_qp_state fr
 {
 }
 
-static inline void trace_t3_cqe(u32 cq, const struct t3_cqe *cqe, int verdict)
+static inline void trace_t3_cqe(u32 cq, const struct t3_cqe *cqe, int result)
 {
 }
 
@@ -508,7 +508,7 @@ static u64 __maybe_unused status_of(const struct t3_qp *qp)
 /* The endpoint reports the end of the connection, and the last message of the card. */
 static void __maybe_unused connection_ends(struct t3_qp *qp, enum t3_qp_event ev)
 {
-	t3_qp_report(qp, ev);
+	t3_qp_fsm_apply(qp, ev);
 	t3_qp_disconnected(qp);
 }
 

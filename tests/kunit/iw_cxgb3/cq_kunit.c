@@ -11,7 +11,7 @@
 #define T3_TRACE_H
 
 struct t3_cqe;
-static inline void trace_t3_cqe(u32 cq, const struct t3_cqe *cqe, int verdict)
+static inline void trace_t3_cqe(u32 cq, const struct t3_cqe *cqe, int result)
 {
 }
 

@@ -78,7 +78,7 @@ void t3_cq_put(struct t3_cq *cq)
 	card.cq_refs--;
 }
 
-int t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev)
+int t3_qp_fsm_apply(struct t3_qp *qp, enum t3_qp_event ev)
 {
 	return card.qp_error;
 }

@@ -72,7 +72,7 @@ FIXED(bool, t3_qp_in_state(struct t3_qp *qp, enum ib_qp_state state), false)
 FIXED(struct t3_qp *, t3_qp_next(struct t3_dev *dev, unsigned long *id, unsigned long last), NULL)
 FIXED(bool, t3_qp_permits(const struct t3_qp *qp, const struct iw_cm_id *cm_id), true)
 EMPTY(t3_qp_put(struct t3_qp *qp))
-FIXED(int, t3_qp_report(struct t3_qp *qp, enum t3_qp_event ev), 0)
+FIXED(int, t3_qp_fsm_apply(struct t3_qp *qp, enum t3_qp_event ev), 0)
 FIXED(bool, t3_qp_reserve_rtr_entry(struct t3_qp *qp), true)
 EMPTY(t3_qp_set_status(struct t3_qp *qp, u64 set, u64 clear))
 FIXED(bool, t3_rq_has_completion(const struct t3_wq *wq), false)
@@ -80,7 +80,7 @@ FIXED(bool, t3_rq_next_completion(struct t3_wq *wq, struct t3_completion *out), 
 FIXED(bool, t3_sq_has_completion(const struct t3_wq *wq), false)
 FIXED(bool, t3_sq_next_completion(struct t3_wq *wq, struct t3_completion *out), false)
 FIXED(enum ib_wc_status, t3_wc_status(u8 status), IB_WC_GENERAL_ERR)
-FIXED(enum t3_cqe_verdict, t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe), T3_CQE_STALE)
+FIXED(enum t3_cqe_result, t3_wq_apply(struct t3_wq *wq, const struct t3_cqe *cqe), T3_CQE_STALE)
 EMPTY(t3_wq_flush(struct t3_wq *wq))
 
 /* Connections. */

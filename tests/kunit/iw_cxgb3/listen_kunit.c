@@ -143,7 +143,7 @@ void t3_ep_put(struct t3_ep *ep)
 
 /* The SYN stays in the queue, unless the endpoint has closed. */
 void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb, enum t3_ep_run run,
-		   bool (*cannot_wait)(const struct t3_ep *ep))
+		   bool (*urgent)(const struct t3_ep *ep))
 {
 	if (ep->state == EP_CLOSED) {
 		card.released_tids++;

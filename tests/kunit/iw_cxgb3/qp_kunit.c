@@ -316,7 +316,7 @@ static void connected_qp_uses_its_domain(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, t3_pd_is_used(&pd));
 	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
 	KUNIT_EXPECT_EQ(test, connect(qp, T3_RTR_NONE), -EINVAL);
-	t3_qp_report(qp, T3_QPEV_LOST);
+	t3_qp_fsm_apply(qp, T3_QPEV_LOST);
 	KUNIT_EXPECT_TRUE(test, t3_pd_is_used(&pd));
 	t3_qp_disconnected(qp);
 	KUNIT_EXPECT_FALSE(test, t3_pd_is_used(&pd));
@@ -520,7 +520,7 @@ static void connection_has_one_terminate(struct kunit *test)
 	qp->term = (struct t3_term){ .layer_type = 0x11, .code = 0x02 };
 	local_bh_disable();
 	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_EQ(test, t3_qp_report(qp, T3_QPEV_PROTO_ERROR), 0);
+		KUNIT_EXPECT_EQ(test, t3_qp_fsm_apply(qp, T3_QPEV_PROTO_ERROR), 0);
 	local_bh_enable();
 	KUNIT_EXPECT_EQ(test, card.terminates, 1);
 	KUNIT_EXPECT_EQ(test, card.term.layer_type, 0x11);

@@ -191,7 +191,7 @@ static void failed_accept_flushes(struct kunit *test)
 	struct t3_qp *qp = make_qp(test, false);
 
 	recv(test, qp, 1);
-	KUNIT_EXPECT_EQ(test, t3_qp_report(qp, T3_QPEV_ACCEPT_FAILED), 0);
+	KUNIT_EXPECT_EQ(test, t3_qp_fsm_apply(qp, T3_QPEV_ACCEPT_FAILED), 0);
 	KUNIT_EXPECT_EQ(test, qp->state, T3_QPS_ERROR);
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 1);
 	KUNIT_EXPECT_EQ(test, card.aborts, 0);
@@ -200,7 +200,7 @@ static void failed_accept_flushes(struct kunit *test)
 	qp = make_qp(test, false);
 	KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
 	recv(test, qp, 1);
-	KUNIT_EXPECT_EQ(test, t3_qp_report(qp, T3_QPEV_ACCEPT_FAILED), 0);
+	KUNIT_EXPECT_EQ(test, t3_qp_fsm_apply(qp, T3_QPEV_ACCEPT_FAILED), 0);
 	KUNIT_EXPECT_EQ(test, qp->state, T3_QPS_RTS);
 	KUNIT_EXPECT_EQ(test, polled(test, IB_WC_WR_FLUSH_ERR), 0);
 	connection_ends(qp, T3_QPEV_LOST);
@@ -228,10 +228,10 @@ static void every_end_of_a_connection_flushes_once(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, connect(qp, T3_RTR_NONE), 0);
 		recv(test, qp, 1);
 		send(test, qp, 2);
-		t3_qp_report(qp, ends[i].before);
+		t3_qp_fsm_apply(qp, ends[i].before);
 		KUNIT_EXPECT_EQ_MSG(test, polled(test, IB_WC_WR_FLUSH_ERR), 0, "%s",
 				    t3_qp_event_name(ends[i].before));
-		t3_qp_report(qp, ends[i].end);
+		t3_qp_fsm_apply(qp, ends[i].end);
 		KUNIT_EXPECT_EQ_MSG(test, polled(test, IB_WC_WR_FLUSH_ERR), 0, "%s",
 				    t3_qp_event_name(ends[i].end));
 		t3_qp_disconnected(qp);

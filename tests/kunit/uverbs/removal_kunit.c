@@ -869,8 +869,8 @@ static void free_leaked(void)
 	ib_destroy_qp_user(fake->qp, NULL);
 	ib_destroy_cq_user(fake->cq, NULL);
 	ib_dealloc_pd_user(pd_left, NULL);
-	uv_evented_release(&uqp->ev);
-	uv_evented_release(&ucq->ev);
+	uv_uevent_release(&uqp->ev);
+	uv_uevent_release(&ucq->ev);
 	uv_cq_release_channel(ucq);
 	kfree(uqp);
 	kfree(ucq);

@@ -126,7 +126,7 @@ TEST(CmTable, one_event_is_reported_at_a_time) {
 
 TEST(CmTable, established_cannot_be_reported_twice) {
     for (const Cell& c : legal_cells())
-        for (cm_event again : {CM_EV_REPLY_OK, CM_EV_REPLY_OK_OWN_QP, CM_EV_ESTABLISHED})
+        for (cm_event again : {CM_EV_REPLY_OK, CM_EV_RESPONSE, CM_EV_ESTABLISHED})
             if (c.cell.actions & (CM_ACT_REPORT_ESTABLISHED | CM_ACT_REPORT_RESPONSE)) {
                 EXPECT_EQ(cm_fsm(cm_state(c.cell.next), again), nullptr) << c.name();
             }
@@ -159,7 +159,7 @@ TEST(CmTable, a_removed_id_reports_nothing_and_can_only_be_destroyed) {
 // C13, C14: a destroyed id takes late events without a report, and aborts a connection that is established
 // late.
 TEST(CmTable, C13_C14_a_destroyed_id_aborts_a_late_connection) {
-    for (cm_event event : {CM_EV_REPLY_OK, CM_EV_REPLY_OK_OWN_QP, CM_EV_ESTABLISHED})
+    for (cm_event event : {CM_EV_REPLY_OK, CM_EV_RESPONSE, CM_EV_ESTABLISHED})
         EXPECT_EQ(cm_fsm(CM_ST_DESTROYING, event)->actions, CM_ACT_ABORT | CM_ACT_DROP_QP);
     for (const Cell& c : legal_cells())
         if (c.state == CM_ST_DESTROYING) {
@@ -210,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(
                  CM_ST_DESTROYING},
         Sequence{
             "own_qp",
-            resolved({CM_EV_CONNECT, CM_EV_REPLY_OK_OWN_QP, CM_EV_ESTABLISH, CM_EV_PEER_CLOSE, CM_EV_CLOSE}),
+            resolved({CM_EV_CONNECT, CM_EV_RESPONSE, CM_EV_ESTABLISH, CM_EV_PEER_CLOSE, CM_EV_CLOSE}),
             CM_ST_CLOSED},
         Sequence{"refused", resolved({CM_EV_CONNECT, CM_EV_REPLY_FAILED, CM_EV_DISCONNECT}), CM_ST_CLOSED},
         Sequence{"closed_instead_of_a_reply", resolved({CM_EV_CONNECT, CM_EV_CLOSE, CM_EV_DISCONNECT}),

@@ -84,7 +84,7 @@ protected:
     std::string sends() { return drain(t3_sq_next_completion, t3_sq_has_completion); }
     std::string recvs() { return drain(t3_rq_next_completion, t3_rq_has_completion); }
 
-    t3_cqe_verdict apply(const t3_cqe& e) { return t3_wq_apply(&wq, &e); }
+    t3_cqe_result apply(const t3_cqe& e) { return t3_wq_apply(&wq, &e); }
 
     t3_wq wq{};
     t3_completion last{};
@@ -156,9 +156,9 @@ TEST_F(RandomEntries, CompleteEachRequestOnce) {
         for (unsigned round = 0; round < 30; round++) {
             post_some();
             const auto e = entry(round);
-            const auto verdict = apply(e);
-            ASSERT_LE(verdict, T3_CQE_BAD);
-            seen[verdict]++;
+            const auto result = apply(e);
+            ASSERT_LE(result, T3_CQE_BAD);
+            seen[result]++;
             if (round % 7 == 0)
                 t3_wq_record_error(&wq, &e);
             if (round % 3)
@@ -168,8 +168,8 @@ TEST_F(RandomEntries, CompleteEachRequestOnce) {
         poll_all();
         ASSERT_TRUE(all_complete());
     }
-    for (const auto verdict : {T3_CQE_SEND_DONE, T3_CQE_RECV_DONE, T3_CQE_STALE, T3_CQE_BAD})
-        EXPECT_NE(seen[verdict], 0u) << verdict;
+    for (const auto result : {T3_CQE_SEND_DONE, T3_CQE_RECV_DONE, T3_CQE_STALE, T3_CQE_BAD})
+        EXPECT_NE(seen[result], 0u) << result;
 }
 
 TEST(CqeDecode, DocumentedHeaders) {

@@ -91,7 +91,7 @@ TEST(Status, MapsToAWcStatus) {
 TEST(Status, MsnGapFailsAMessage) {
     for (const auto& row : t3_msn_rows)
         EXPECT_EQ(t3_message_status(static_cast<uint32_t>(row.status) << 5, row.msn, row.expected),
-                  row.verdict)
+                  row.result)
             << row.msn << " for " << row.expected;
 }
 
