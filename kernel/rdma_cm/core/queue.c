@@ -142,13 +142,15 @@ bool cm_handler_try(struct cm_id *id)
 	return locked;
 }
 
-/* Unlocks handler_mutex; the worker handles what was left meanwhile, and may destroy the id. */
+/*
+ * Unlocks handler_mutex; the worker handles what was left meanwhile. The caller has a reference: its
+ * own, or that of the consumer, whose commands on the id come one after another.
+ */
 void cm_handler_release(struct cm_id *id)
 {
 	unsigned long flags;
 	bool left;
 
-	cm_id_get(id);
 	mutex_unlock(&id->handler_mutex);
 	spin_lock_irqsave(&id->lock, flags);
 	left = id->left;
@@ -156,7 +158,6 @@ void cm_handler_release(struct cm_id *id)
 	spin_unlock_irqrestore(&id->lock, flags);
 	if (left)
 		cm_queue_work(id);
-	cm_id_put(id);
 }
 
 /*

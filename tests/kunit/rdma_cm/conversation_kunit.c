@@ -249,31 +249,6 @@ static void in_hardirq_context(struct kunit *test)
 	run_conversation(test, IN_HARDIRQ);
 }
 
-static void reply_and_run_worker(void)
-{
-	fake_report(FAKE_REPLY, 0);
-	flush_workqueue(cm_wq);
-}
-
-/* The worker comes as soon as the mutex is free, and the handler ends the id. */
-static void an_id_ends_while_its_handler_is_unlocked(struct kunit *test)
-{
-	static const struct conversation locked = { "locked", {
-		S(READY), S(CONNECT), S(LOCK_HANDLER), V(HANDLER_RETURNS, 1) } };
-	static const struct conversation ended = { "ended", {
-		S(GOT_ESTABLISHED), S(GOT_NOTHING), V(ABORTS, 1) } };
-
-	begin(test, IN_PROCESS);
-	run(test, &locked);
-	fake.at_point = reply_and_run_worker;
-	fake.point = "cm_handler_unlocked";
-	unlock_handler(id);
-	handler_locked = false;
-	KUNIT_EXPECT_NULL(test, fake.point);
-	run(test, &ended);
-	end(test);
-}
-
 static struct kunit_case conversation_cases[] = {
 	KUNIT_CASE_PARAM(in_process_context, conversation_gen_params),
 	KUNIT_CASE_PARAM(without_memory_in_the_upcall, conversation_gen_params),
@@ -281,7 +256,6 @@ static struct kunit_case conversation_cases[] = {
 	KUNIT_CASE_PARAM(under_a_lock, conversation_gen_params),
 	KUNIT_CASE_PARAM(in_softirq_context, conversation_gen_params),
 	KUNIT_CASE_PARAM(in_hardirq_context, conversation_gen_params),
-	KUNIT_CASE(an_id_ends_while_its_handler_is_unlocked),
 	{}
 };
 
