@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Refuses words that this project replaced by terms of its field, in code, comments and documents.
 
-docs/glossary.md explains the terms that are used instead. Identifiers are split: uv_door_write and DoorWrite both have the word "door". To
-see all places of a word, also of one that is not enforced: python3 -c "import test_words as t;
+docs/glossary.md explains the terms that are used instead. Identifiers are split: uv_door_write and DoorWrite both have
+the word "door". To see all places of a word, also of one that is not enforced: python3 -c "import test_words as t;
 print(*t.findings(t.WORDS), sep='\\n')" in this folder.
 """
 

@@ -143,8 +143,8 @@ bool cm_handler_try(struct cm_id *id)
 }
 
 /*
- * Unlocks handler_mutex; the worker handles what was left meanwhile. The caller has a reference: its
- * own, or that of the consumer, whose commands on the id come one after another.
+ * Unlocks handler_mutex; the worker handles what was left meanwhile. The caller has a reference:
+ * its own, or that of the consumer, whose commands on the id come one after another.
  */
 void cm_handler_release(struct cm_id *id)
 {

@@ -208,10 +208,9 @@ INSTANTIATE_TEST_SUITE_P(
         Sequence{"client",
                  resolved({CM_EV_CONNECT, CM_EV_REPLY_OK, CM_EV_DISCONNECT, CM_EV_CLOSE, CM_EV_DESTROY}),
                  CM_ST_DESTROYING},
-        Sequence{
-            "own_qp",
-            resolved({CM_EV_CONNECT, CM_EV_RESPONSE, CM_EV_ESTABLISH, CM_EV_PEER_CLOSE, CM_EV_CLOSE}),
-            CM_ST_CLOSED},
+        Sequence{"own_qp",
+                 resolved({CM_EV_CONNECT, CM_EV_RESPONSE, CM_EV_ESTABLISH, CM_EV_PEER_CLOSE, CM_EV_CLOSE}),
+                 CM_ST_CLOSED},
         Sequence{"refused", resolved({CM_EV_CONNECT, CM_EV_REPLY_FAILED, CM_EV_DISCONNECT}), CM_ST_CLOSED},
         Sequence{"closed_instead_of_a_reply", resolved({CM_EV_CONNECT, CM_EV_CLOSE, CM_EV_DISCONNECT}),
                  CM_ST_CLOSED},

@@ -128,8 +128,8 @@ EDITS = (
     Edit("*/conn/tcp_port.c", r"\bt3_tcp_port_is_managers\b", "t3_tcp_port_is_mapped"),
     Edit(
         "*/conn/tcp_port.c",
-        r"The socket is that of the manager or[\s\S]*?their bind on\. And iwpmd has a socket on\n \* each",
-        "The socket is that of the port mapper in one case: iwpmd has a socket on each",
+        r"The socket is that of the manager or[\s\S]*?their bind on\. iwpmd has a socket on each\n \* mapped",
+        "The socket is that of the port mapper in one case: iwpmd has a socket on each\n * mapped",
     ),
     Edit("*/conn/tcp_port.c", r"NULL if the manager answers", "NULL if the port mapper answers"),
     Edit("*/conn/tcp_port.c", r", as those of t3_rdma_cm do"),
