@@ -267,8 +267,8 @@ def test_an_unresponsive_card_is_shut_down(pair, fault, recover):
     done = traffic.pinging.wait(60)
     report = json.loads(done.stdout)
     assert (report["wc"], report["cm"], report["lost"]) == ([FLUSHED], [DISCONNECTED], 0), report
-    # Then the carrier goes.
-    assert report["async"][0] == DEVICE_FATAL and set(report["async"][1:]) <= {"port error"}, report
+    # The carrier goes, too: another work item of the kernel reports that, before or after.
+    assert report["async"].count(DEVICE_FATAL) == 1 and set(report["async"]) <= {DEVICE_FATAL, "port error"}, report
     assert client.check(f"cat /sys/class/net/{client.interfaces[0]}/carrier").strip() == "0"
     traffic.serving.kill()
     traffic.serving.wait(20)
