@@ -61,7 +61,7 @@ enum cm_event {
 	/* The device. cm_is_conn_event(): REPLY_OK..TIMEWAIT_EXIT must stay adjacent. */
 	CM_EV_REQUEST,		/* the first event of a passive id */
 	CM_EV_REPLY_OK,
-	CM_EV_RESPONSE,	/* the consumer moves its QP, and then establishes */
+	CM_EV_RESPONSE,		/* the consumer moves its QP, and then establishes */
 	CM_EV_REPLY_FAILED,	/* RoCE: also a REJ after the reply, or an RTU that is missing */
 	CM_EV_ESTABLISHED,
 	CM_EV_PEER_CLOSE,	/* iWARP. DISCONNECT: CLOSE follows */

@@ -104,16 +104,7 @@ static int cm_report(struct cm_id *id, u16 actions, const struct cm_deferred *of
 
 /* --- posting ------------------------------------------------------------- */
 
-static void cm_dispatch_inline(struct cm_id *id, enum cm_dispatch dispatch);
-
-/* Handles the queue, or leaves it to the worker. Takes over the reference of cm_event_add(). */
-static void cm_dispatch(struct cm_id *id, enum cm_dispatch dispatch)
-{
-	if (dispatch == CM_DISPATCH_WORKER)
-		cm_queue_work(id);
-	else
-		cm_dispatch_inline(id, dispatch);
-}
+static void cm_dispatch(struct cm_id *id, enum cm_dispatch dispatch);
 
 /**
  * cm_event_post - queue an event; in any context, queueing allocates nothing
@@ -433,9 +424,10 @@ static void cm_id_work(struct work_struct *work)
 }
 
 /*
- * Handles the events of an id in the context of the caller, which saves the switch to the
- * worker. The worker still does it in three cases:
+ * Handles the events of an id in the context of the caller, which saves the switch to the worker.
+ * Takes over the reference of cm_event_add(). The worker still does it in four cases:
  *
+ *  - The caller wants it: others wait for the caller.
  *  - Another task holds handler_mutex. It may be destroying the id and wait for the caller, so the
  *    caller must not wait for it. That task queues the worker.
  *  - The caller holds a spinlock, as siw does with its socket's callback lock. Softirqs take that
@@ -443,11 +435,11 @@ static void cm_id_work(struct work_struct *work)
  *  - The kernel has no preemption counter (preemptible() is 0), or interrupts are off, or the
  *    caller is a softirq of PREEMPT_RT.
  */
-static void cm_dispatch_inline(struct cm_id *id, enum cm_dispatch dispatch)
+static void cm_dispatch(struct cm_id *id, enum cm_dispatch dispatch)
 {
 	bool done;
 
-	if (!preemptible() || !in_task()) {
+	if (dispatch == CM_DISPATCH_WORKER || !preemptible() || !in_task()) {
 		cm_queue_work(id);
 		return;
 	}

@@ -4,10 +4,10 @@
  * (qp.c) and for the listener on a mapped port (iwpm.c).
  *
  * Upcalls come in any context, also inside our own calls. They store the peer's parameters and
- * queue an event, which is reported at once if that needs no sleep. The
- * upcall itself allocates memory only for a connect request; if that fails or the backlog is full,
- * it returns an error, and the provider rejects the peer. ucm_handler(), if it runs inside the
- * upcall, allocates without blocking, and leaves the report to the worker if that fails.
+ * queue an event, which is reported at once if that needs no sleep. The upcall itself allocates
+ * memory only for a connect request; if that fails or the backlog is full, it returns an error, and
+ * the provider rejects the peer. ucm_handler(), if it runs inside the upcall, allocates without
+ * blocking, and leaves the report to the worker if that fails.
  */
 #include <linux/nsproxy.h>
 #include <linux/sched.h>

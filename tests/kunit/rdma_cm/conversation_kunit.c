@@ -228,7 +228,7 @@ static void without_memory_in_the_upcall(struct kunit *test)
 
 static void in_the_upcall(struct kunit *test)
 {
-	/* Then the worker handles each event: cm_dispatch_inline(). */
+	/* Then the worker handles each event: cm_dispatch(). */
 	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
 		kunit_skip(test, "the kernel has no preemption counter");
 	run_conversation(test, IN_PROCESS);

@@ -48,7 +48,7 @@ static void take_a_request(struct kunit *test)
 	flush_workqueue(cm_wq);
 	read = get_event();
 	allocations_work();
-	/* Without a preemption counter the worker handles each event: cm_dispatch_inline(). */
+	/* Without a preemption counter the worker handles each event: cm_dispatch(). */
 	if (fake.context == IN_PROCESS && IS_ENABLED(CONFIG_PREEMPT_COUNT))
 		KUNIT_EXPECT_EQ_MSG(test, read, upcall ? -EAGAIN : 0, "%s", alloc_that_failed());
 	else
