@@ -123,9 +123,11 @@ void cm_roce_exit(void);
  * @family_warned: the log has a line that the device does not support an address family
  * @users: ids and listeners that point here, and one reference of the ib_client
  * @gone: completed by the last of @users
+ * @walk: held by a walk of @ids
  * @lock: the members below; before id->lock
  * @removed: the removal of the device has begun
- * @ids: ids on the device
+ * @ids: ids on the device; the walk moves those that it has visited to the end
+ * @visited: the value that these have in their @visited
  * @listeners: listeners on the device
  * @map_cancelled: the removal has begun: no thread waits for the port mapper any more
  */
@@ -137,9 +139,11 @@ struct cm_dev {
 	bool family_warned __guarded_by(&cm_devices_mutex);
 	refcount_t users;
 	struct completion gone;
+	struct mutex walk;		/* a walk of ids */
 	spinlock_t lock;		/* ids and listeners */
 	bool removed __guarded_by(&lock);
 	struct list_head ids __guarded_by(&lock);
+	bool visited __guarded_by(&lock);
 	struct list_head listeners __guarded_by(&lock);
 	bool map_cancelled __guarded_by(&cm_iwpm_lock);
 };
@@ -376,6 +380,8 @@ struct cm_binding {
  *	under @handler_mutex, when the event is handled
  * @dev: the device, or NULL
  * @dev_item: in the device's list of ids
+ * @visited: by the walk of that list that runs, or by the last one
+ * @link_addr: the link address that the interface had when this was looked at last
  * @bind: the port
  * @iw: the provider's part, if the device has iWARP, from the first connect or the request
  * @mapping: the mapped ports of a connection, or NULL; it ends with the id
@@ -397,7 +403,7 @@ struct cm_binding {
  * @groups: multicast groups
  * @number_of_groups: how many
  * @listening: in the list of ids that listen
- * @listening_seq: increases with each such id, so that a walk of that list can drop the lock
+ * @listen_update: number of the last update of that list that has visited the id
  * @backlog: the backlog for the provider, and of the queue
  * @backlog_left: how many more requests the queue takes; cm_request_alloc(). Negative if requests
  *	of a listen that failed are still queued and @backlog is smaller now
@@ -436,6 +442,8 @@ struct cm_id {
 
 	struct cm_dev *dev __guarded_by(&lock);	/* see cm_dev_of() */
 	struct list_head dev_item;	/* dev->lock */
+	bool visited;			/* dev->lock */
+	u8 link_addr[ETH_ALEN];		/* dev->lock */
 	struct cm_binding bind;
 
 	struct iw_cm_id *iw;
@@ -458,7 +466,7 @@ struct cm_id {
 	struct list_head groups __guarded_by(&handler_mutex);
 	unsigned int number_of_groups __guarded_by(&handler_mutex);
 	struct list_head listening __guarded_by(&cm_devices_mutex);
-	u64 listening_seq __guarded_by(&cm_devices_mutex);
+	u64 listen_update __guarded_by(&cm_devices_mutex);
 	int backlog;
 	atomic_t backlog_left;
 	const struct cred *listen_cred;	/* set once */
@@ -603,7 +611,6 @@ void cm_dev_assign(struct cm_id *id, struct cm_dev *dev);
 int cm_dev_link(struct cm_id *id);
 bool cm_dev_is_removed(const struct cm_id *id);
 bool cm_dev_exists_for(struct cm_id *id);
-bool cm_dev_is_in_net(const struct cm_dev *dev, struct net *net);
 bool cm_dev_takes(const struct cm_dev *dev, const struct cm_id *id);
 bool cm_dev_is_for(const struct cm_dev *dev, struct cm_id *id);
 void cm_dev_list_del(struct cm_dev *dev, struct list_head *item) __must_hold(&dev->lock);
@@ -614,12 +621,13 @@ bool cm_dev_link_listener(struct cm_listener *l);
 void cm_dev_unlink_listener(struct cm_listener *l);
 void cm_dev_list(struct cm_dev *dev);
 void cm_dev_unlist(struct cm_dev *dev);
-struct cm_dev *cm_dev_behind(struct cm_dev *dev);
 struct cm_dev *cm_next_device(u64 after);
+void cm_dev_visit_ids(struct cm_dev *dev, void (*visit)(struct cm_id *id));
 
 /* client.c */
 int cm_devices_init(int (*nl_info)(struct ib_client_nl_info *res));
 void cm_devices_exit(void);
+void cm_queue_listen_update(void);
 
 /* port.c */
 int cm_port_assign(struct cm_id *id);
@@ -644,9 +652,8 @@ void cm_listener_put(struct cm_listener *l);
 void cm_unlisten(struct cm_id *id, struct cm_dev *dev);
 int cm_listen_start(struct cm_id *id);
 void cm_listen_stop(struct cm_id *id);
+void cm_update_listeners(void);
 void cm_listen_on_added(struct cm_dev *dev);
-void cm_queue_listen_update(void);
-void cm_cancel_listen_update(void);
 
 /* multicast.c */
 int t3_rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, u8 join_state,

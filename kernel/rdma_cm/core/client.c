@@ -1,60 +1,124 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The devices that ib_core adds and removes, and the changes of interfaces and addresses. */
+/*
+ * The devices that ib_core adds and removes, and the changes of interfaces and addresses.
+ *
+ * Any process can change these in a namespace of its own, as often as it likes, and a notifier may
+ * hold rtnl. So the notifiers only queue an update.
+ */
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 #include <net/addrconf.h>
 
+#include "compat.h"
 #include "rdma_cm.h"
 
 /* --- link addresses, IP addresses, namespaces -------------------------------- */
 
-static bool cm_dev_addr_changed(const struct cm_id *id, const struct net_device *ndev)
+/* Another one than in the last update, and than the one that the peers of the id know. */
+static bool cm_link_addr_changed(struct cm_id *id)
 {
 	const struct rdma_dev_addr *dev_addr = &id->base.id.route.addr.dev_addr;
+	u8 addr[ETH_ALEN];		/* all that RDMA uses are Ethernet, or loopback */
+	struct net_device *ndev;
 
-	return dev_addr->bound_dev_if == ndev->ifindex && net_eq(dev_addr->net, dev_net(ndev)) &&
-	       memcmp(dev_addr->src_dev_addr, ndev->dev_addr, ndev->addr_len);
-}
-
-/* Any process can change addresses in a namespace of its own. */
-static bool cm_dev_may_be_on(const struct cm_dev *dev, const struct net_device *ndev)
-{
-	return cm_dev_is_in_net(dev, dev_net(ndev)) &&
-	       (!dev->transport->has_netdev || dev->transport->has_netdev(dev->device, ndev));
+	lockdep_assert_held(&cm_dev_of(id)->lock);
+	rcu_read_lock();
+	ndev = dev_get_by_index_rcu(dev_addr->net, dev_addr->bound_dev_if);
+	memcpy(addr, ndev ? ndev->dev_addr : id->link_addr, sizeof(addr));
+	rcu_read_unlock();
+	/* If the interface changed meanwhile, another update follows. */
+	if (!memcmp(addr, id->link_addr, sizeof(addr)))
+		return false;
+	memcpy(id->link_addr, addr, sizeof(addr));
+	return memcmp(addr, dev_addr->src_dev_addr, sizeof(addr));
 }
 
 /* The peers of an id send to the link address that the interface had: the consumer decides. */
+static void cm_update_link_addr(struct cm_id *id)
+{
+	if (cm_link_addr_changed(id))
+		cm_event_post(id, CM_SLOT_ADDR_CHANGE, CM_EV_ADDR_CHANGE, 0, CM_DISPATCH_WORKER);
+}
+
+static void cm_update_link_addrs(void)
+{
+	struct cm_dev *dev;
+	u64 at = 0;
+
+	mutex_lock(&cm_devices_mutex);
+	while ((dev = cm_next_device(at))) {
+		at = dev->seq;
+		mutex_unlock(&cm_devices_mutex);
+		cm_dev_visit_ids(dev, cm_update_link_addr);
+		cm_dev_put(dev);
+		mutex_lock(&cm_devices_mutex);
+	}
+	mutex_unlock(&cm_devices_mutex);
+}
+
+/*
+ * An update of everything that depends on interfaces and addresses. The delay is for processes that
+ * change them in a loop, and may have many ids: they use a fifth of a processor, unless an update
+ * takes so long that the changes of others would have to wait.
+ */
+struct cm_update {
+	struct delayed_work work;
+	void (*update)(void);
+	unsigned long took;		/* jiffies; read at any time */
+};
+
+static void cm_update(struct work_struct *work)
+{
+	struct cm_update *update = container_of(work, struct cm_update, work.work);
+	unsigned long start = jiffies;
+
+	update->update();
+	WRITE_ONCE(update->took, jiffies - start);
+}
+
+static unsigned long cm_update_delay(const struct cm_update *update)
+{
+	return HZ / 50 + min(4 * READ_ONCE(update->took), (unsigned long)HZ);
+}
+
+static void cm_update_queue(struct cm_update *update)
+{
+	queue_delayed_work(t3_unbound_wq, &update->work, cm_update_delay(update));
+}
+
+/* Two, as listeners may take long. */
+static struct cm_update cm_link_addrs_update = {
+	__DELAYED_WORK_INITIALIZER(cm_link_addrs_update.work, cm_update, 0), cm_update_link_addrs,
+};
+
+static struct cm_update cm_listeners_update = {
+	__DELAYED_WORK_INITIALIZER(cm_listeners_update.work, cm_update, 0), cm_update_listeners,
+};
+
+void cm_queue_listen_update(void)
+{
+	cm_update_queue(&cm_listeners_update);
+}
+
+/* None runs any more when this returns, if none is queued meanwhile. */
+static void cm_cancel_updates(void)
+{
+	cancel_delayed_work_sync(&cm_link_addrs_update.work);
+	cancel_delayed_work_sync(&cm_listeners_update.work);
+}
+
 static int cm_netdev_event(struct notifier_block *self, unsigned long event, void *ptr)
 {
-	struct net_device *ndev = netdev_notifier_info_to_dev(ptr);
-	struct cm_dev *dev = NULL;
-	struct cm_id *id;
-
 	switch (event) {
 	case NETDEV_REGISTER:		/* also when it has come from another namespace */
 	case NETDEV_UNREGISTER:
 	case NETDEV_CHANGEUPPER:	/* it has got a VLAN, or lost one */
 		cm_queue_listen_update();
-		return NOTIFY_DONE;
-	case NETDEV_CHANGEADDR:
-		/* A bond that fails over sends this if its address changes, and then another. */
 		break;
-	default:
-		return NOTIFY_DONE;
+	case NETDEV_CHANGEADDR:		/* a bond that fails over, if its address changes */
+		cm_update_queue(&cm_link_addrs_update);
 	}
-	mutex_lock(&cm_devices_mutex);
-	while ((dev = cm_dev_behind(dev))) {
-		if (!cm_dev_may_be_on(dev, ndev))
-			continue;
-		spin_lock(&dev->lock);
-		list_for_each_entry(id, &dev->ids, dev_item)
-			if (cm_dev_addr_changed(id, ndev))
-				cm_event_post(id, CM_SLOT_ADDR_CHANGE, CM_EV_ADDR_CHANGE, 0,
-					      CM_DISPATCH_WORKER);
-		spin_unlock(&dev->lock);
-	}
-	mutex_unlock(&cm_devices_mutex);
 	return NOTIFY_DONE;
 }
 
@@ -100,6 +164,7 @@ static int cm_add_one(struct ib_device *device)
 	dev->transport = transport;
 	refcount_set(&dev->users, 1);
 	init_completion(&dev->gone);
+	mutex_init(&dev->walk);
 	spin_lock_init(&dev->lock);
 	/* Not published yet. */
 	context_unsafe(INIT_LIST_HEAD(&dev->ids));
@@ -109,6 +174,11 @@ static int cm_add_one(struct ib_device *device)
 	cm_dev_list(dev);
 	cm_listen_on_added(dev);
 	return 0;
+}
+
+static void cm_post_removal(struct cm_id *id)
+{
+	cm_event_post(id, CM_SLOT_REMOVE, CM_EV_REMOVE, 0, CM_DISPATCH_WORKER);
 }
 
 /*
@@ -126,8 +196,9 @@ static void cm_remove_one(struct ib_device *device, void *data)
 	cm_dev_unlist(dev);
 	spin_lock(&dev->lock);
 	WRITE_ONCE(dev->removed, true);
-	list_for_each_entry(id, &dev->ids, dev_item)
-		cm_event_post(id, CM_SLOT_REMOVE, CM_EV_REMOVE, 0, CM_DISPATCH_WORKER);
+	spin_unlock(&dev->lock);
+	cm_dev_visit_ids(dev, cm_post_removal);
+	spin_lock(&dev->lock);
 	while ((l = list_first_entry_or_null(&dev->listeners, struct cm_listener, dev_item))) {
 		id = l->id;
 		cm_id_get(id);
@@ -175,7 +246,7 @@ static void cm_notifiers_unregister(void)
 		unregister_inet6addr_notifier(&cm_inet6addr_notifier);
 	unregister_inetaddr_notifier(&cm_inetaddr_notifier);
 	unregister_netdevice_notifier(&cm_netdev_notifier);
-	cm_cancel_listen_update();
+	cm_cancel_updates();
 }
 
 /**

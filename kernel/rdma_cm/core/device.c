@@ -2,10 +2,10 @@
 /*
  * Devices: the list of them, the lookup by address, and what is on a device.
  *
- * A walk that calls into a provider must drop cm_devices_mutex for the call. So devices and
- * ids that listen have sequence numbers, and both lists are sorted by them. The walk keeps the
- * number of its current element and looks up the next higher one. An element that is added
- * meanwhile has the highest number, so the walk still finds it.
+ * A walk that calls into a provider must drop cm_devices_mutex for the call. So devices have
+ * sequence numbers, and the list is sorted by them. The walk keeps the number of its current device
+ * and looks up the next higher one. A device that is added meanwhile has the highest number, so the
+ * walk still finds it.
  *
  * A lookup takes no lock that other lookups take: it walks the list under RCU, and the removal of a
  * device waits for such walks.
@@ -18,6 +18,8 @@
 
 /* Devices, and ids that listen (listen.c). */
 DEFINE_MUTEX(cm_devices_mutex);
+/* A bound of the time for which a walk holds the lock of a device. */
+#define CM_MAX_IDS_LOCKED 256
 /* Changed under the mutex, read under RCU, too. */
 static struct list_head cm_devices __guarded_by(&cm_devices_mutex) = LIST_HEAD_INIT(cm_devices);
 static u64 cm_last_dev __guarded_by(&cm_devices_mutex);
@@ -40,7 +42,7 @@ static u32 cm_dev_port_on(struct cm_dev *dev, struct net_device *ndev, const str
  * The namespace may use the device, and has one of its net devices. ib_core's shared mode lets each
  * namespace use each device.
  */
-bool cm_dev_is_in_net(const struct cm_dev *dev, struct net *net)
+static bool cm_dev_is_in_net(const struct cm_dev *dev, struct net *net)
 {
 	return rdma_dev_access_netns(dev->device, net) &&
 	       (!dev->transport->is_in_net || dev->transport->is_in_net(dev->device, net));
@@ -139,10 +141,56 @@ static bool cm_dev_add_id(struct cm_dev *dev, struct cm_id *id)
 
 	spin_lock(&dev->lock);
 	present = !dev->removed;
-	if (present)
+	if (present) {
+		memcpy(id->link_addr, id->base.id.route.addr.dev_addr.src_dev_addr,
+		       sizeof(id->link_addr));
+		id->visited = dev->visited;
 		list_add_tail(&id->dev_item, &dev->ids);
+	}
 	spin_unlock(&dev->lock);
 	return present;
+}
+
+/* The next id of a walk, or NULL. It becomes the last one of the list. */
+static struct cm_id *cm_dev_next_id(struct cm_dev *dev)
+	__must_hold(&dev->lock)
+{
+	struct cm_id *id = list_first_entry_or_null(&dev->ids, struct cm_id, dev_item);
+
+	lockdep_assert_held(&dev->lock);
+	if (!id || id->visited == dev->visited)
+		return NULL;
+	id->visited = dev->visited;
+	list_move_tail(&id->dev_item, &dev->ids);
+	return id;
+}
+
+/**
+ * cm_dev_visit_ids - call a function for each id of a device
+ * @dev: the device
+ * @visit: the function; under dev->lock
+ *
+ * A process chooses how many ids it has, so the lock is dropped now and then. Ids that are added
+ * meanwhile are not visited.
+ */
+void cm_dev_visit_ids(struct cm_dev *dev, void (*visit)(struct cm_id *id))
+{
+	struct cm_id *id;
+	unsigned int n;
+
+	mutex_lock(&dev->walk);
+	spin_lock(&dev->lock);
+	dev->visited = !dev->visited;
+	for (n = 1; (id = cm_dev_next_id(dev)); n++) {
+		visit(id);
+		if (n % CM_MAX_IDS_LOCKED)
+			continue;
+		spin_unlock(&dev->lock);
+		cond_resched();
+		spin_lock(&dev->lock);
+	}
+	spin_unlock(&dev->lock);
+	mutex_unlock(&dev->walk);
 }
 
 /*
@@ -320,15 +368,6 @@ void cm_dev_unlist(struct cm_dev *dev)
 	mutex_lock(&cm_devices_mutex);
 	list_del_rcu(&dev->item);
 	mutex_unlock(&cm_devices_mutex);
-}
-
-/* The device behind @dev in the list, without a reference; that of NULL is the first. */
-struct cm_dev *cm_dev_behind(struct cm_dev *dev)
-{
-	lockdep_assert_held(&cm_devices_mutex);
-	if (!dev)
-		return list_first_entry_or_null(&cm_devices, struct cm_dev, item);
-	return list_is_last(&dev->item, &cm_devices) ? NULL : list_next_entry(dev, item);
 }
 
 /* The next device of a walk that drops the mutex, with a reference. @after: number of the last. */

@@ -3,45 +3,17 @@
  * Where an id listens: on which addresses of a device, and on which devices. What is due changes
  * with these, and with the addresses of interfaces.
  *
- * Devices and ids that listen are walked by their sequence numbers: see device.c.
+ * An update visits all ids that listen, and drops the lock for each. It moves the id that it visits
+ * to the end of their list, with the number of the update, and ends when the first id has this
+ * number, or a higher one.
  */
 #include <linux/slab.h>
 
-#include "compat.h"
 #include "rdma_cm.h"
 
 static struct list_head cm_listening_ids __guarded_by(&cm_devices_mutex) =
 	LIST_HEAD_INIT(cm_listening_ids);
-static u64 cm_last_listening __guarded_by(&cm_devices_mutex);
-
-/* --- changes ------------------------------------------------------------- */
-
-static unsigned long cm_listen_update_took;	/* jiffies; read at any time */
-
-static void cm_listen_update(struct work_struct *work);
-static DECLARE_DELAYED_WORK(cm_listen_update_work, cm_listen_update);
-
-/*
- * A notifier may hold rtnl, which a provider may take to listen. The delay is for processes that
- * change net devices and addresses of a namespace of their own in a loop, and may have many
- * listeners: they use a fifth of a processor, unless an update takes so long that the addresses of
- * others would have to wait.
- */
-static unsigned long cm_listen_update_delay(void)
-{
-	return HZ / 50 + min(4 * READ_ONCE(cm_listen_update_took), (unsigned long)HZ);
-}
-
-void cm_queue_listen_update(void)
-{
-	queue_delayed_work(t3_unbound_wq, &cm_listen_update_work, cm_listen_update_delay());
-}
-
-/* No update runs any more when this returns, if none is queued meanwhile. */
-void cm_cancel_listen_update(void)
-{
-	cancel_delayed_work_sync(&cm_listen_update_work);
-}
+static u64 cm_last_update __guarded_by(&cm_devices_mutex);
 
 /* --- one device ---------------------------------------------------------- */
 
@@ -245,34 +217,6 @@ void cm_unlisten(struct cm_id *id, struct cm_dev *dev)
 /* --- all devices --------------------------------------------------------- */
 
 /*
- * The next id that listens, with a reference; drops that on the last one. @last: NULL at first;
- * @at: its position: a search would take long, as there may be many. An id that has stopped
- * meanwhile has no position, and one that listens again has another.
- */
-static struct cm_id *cm_next_listening(struct cm_id *last, u64 *at)
-{
-	struct cm_id *id, *next = NULL;
-
-	mutex_lock(&cm_devices_mutex);
-	if (last && !list_empty(&last->listening) && last->listening_seq == *at)
-		id = last;
-	else
-		id = list_entry(&cm_listening_ids, struct cm_id, listening);
-	list_for_each_entry_continue(id, &cm_listening_ids, listening) {
-		if (id->listening_seq <= *at)
-			continue;
-		cm_id_get(id);
-		*at = id->listening_seq;
-		next = id;
-		break;
-	}
-	mutex_unlock(&cm_devices_mutex);
-	if (last)
-		cm_id_put(last);
-	return next;
-}
-
-/*
  * Logs that a device refuses a wildcard listener. A program can repeat its listen, so the rate is
  * limited. That a device has no IPv6 is logged once.
  */
@@ -321,26 +265,6 @@ static int cm_listen_on_devices(struct cm_id *id,
 }
 
 /**
- * cm_listen_on_added - make the ids that listen on all devices listen on one that is added
- * @dev: the device, which cm_dev_list() has added
- */
-void cm_listen_on_added(struct cm_dev *dev)
-{
-	struct cm_id *id = NULL;
-	u64 at = 0;
-	int ret;
-
-	while ((id = cm_next_listening(id, &at))) {
-		ret = cm_dev_is_for(dev, id) ? cm_listen_unless_busy(id, dev) : 0;
-		if (!ret || cm_state(id) != CM_ST_LISTENING)
-			continue;
-		mutex_lock(&cm_devices_mutex);
-		cm_dev_warn_listen(dev, id, ret);
-		mutex_unlock(&cm_devices_mutex);
-	}
-}
-
-/**
  * cm_listen_start - listen on the id's device; with a wildcard address on all devices, and on
  *	devices and addresses that are added later
  * @id: the id
@@ -362,7 +286,7 @@ int cm_listen_start(struct cm_id *id)
 
 	WRITE_ONCE(id->listen_begun, false);
 	mutex_lock(&cm_devices_mutex);
-	id->listening_seq = ++cm_last_listening;
+	id->listen_update = cm_last_update;
 	list_add_tail(&id->listening, &cm_listening_ids);
 	mutex_unlock(&cm_devices_mutex);
 	ret = cm_dev_of(id) ? cm_listen(id, cm_dev_of(id)) : cm_listen_on_devices(id, cm_listen);
@@ -378,14 +302,69 @@ void cm_listen_stop(struct cm_id *id)
 	mutex_unlock(&cm_devices_mutex);
 }
 
-/* Addresses have come or gone, or net devices are in another namespace. */
-static void cm_listen_update(struct work_struct *work)
+/* The next id for an update, with a reference; or NULL. */
+static struct cm_id *cm_next_listening(u64 update)
 {
-	unsigned long start = jiffies;
-	struct cm_id *id = NULL;
-	u64 at = 0;
+	struct cm_id *id;
 
-	while ((id = cm_next_listening(id, &at)))
+	lockdep_assert_held(&cm_devices_mutex);
+	id = list_first_entry_or_null(&cm_listening_ids, struct cm_id, listening);
+	if (!id || id->listen_update >= update)
+		return NULL;
+	id->listen_update = update;
+	list_move_tail(&id->listening, &cm_listening_ids);
+	cm_id_get(id);
+	return id;
+}
+
+static void cm_listen_again(struct cm_id *id, struct cm_dev *added)
+{
+	int ret;
+
+	if (!added) {
 		cm_listen_on_devices(id, cm_listen_unless_busy);
-	WRITE_ONCE(cm_listen_update_took, jiffies - start);
+		return;
+	}
+	ret = cm_dev_is_for(added, id) ? cm_listen_unless_busy(id, added) : 0;
+	if (!ret || cm_state(id) != CM_ST_LISTENING)
+		return;
+	mutex_lock(&cm_devices_mutex);
+	cm_dev_warn_listen(added, id, ret);
+	mutex_unlock(&cm_devices_mutex);
+}
+
+static void cm_visit_listening(struct cm_dev *added)
+{
+	struct cm_id *id;
+	u64 update;
+
+	mutex_lock(&cm_devices_mutex);
+	update = ++cm_last_update;
+	while ((id = cm_next_listening(update))) {
+		mutex_unlock(&cm_devices_mutex);
+		cm_listen_again(id, added);
+		cm_id_put(id);
+		cond_resched();
+		mutex_lock(&cm_devices_mutex);
+	}
+	mutex_unlock(&cm_devices_mutex);
+}
+
+/* Addresses have come or gone, or net devices have moved. One work item calls this. */
+void cm_update_listeners(void)
+{
+	cm_visit_listening(NULL);
+}
+
+/**
+ * cm_listen_on_added - make the ids that listen on all devices listen on one that is added
+ * @dev: the device, which cm_dev_list() has added
+ *
+ * It does not wait for other devices. An id that another update visits meanwhile is not visited
+ * here, or not there. So an update of all follows.
+ */
+void cm_listen_on_added(struct cm_dev *dev)
+{
+	cm_visit_listening(dev);
+	cm_queue_listen_update();
 }

@@ -60,7 +60,6 @@ enum cm_addr_use {
  * @port_is_on: whether such a port belongs to a net device with an address; does not sleep
  * @is_in_net: whether a net device of a device is in a namespace; does not sleep; optional, if the
  *	device serves each namespace that has a net device with one of its GIDs
- * @has_netdev: whether ids of a device can be on a net device; optional, if @is_in_net is enough
  * @attach: an id has got its device and port, on a net device; optional
  * @detach: undoes that, and frees what the transport has for the id; in any context; optional
  * @cancel_waits: the device is being removed: no call for it waits for another process from now on;
@@ -95,7 +94,6 @@ struct cm_transport {
 	bool (*port_is_on)(struct ib_device *device, u32 port, struct net_device *ndev,
 			   const struct sockaddr *addr);
 	bool (*is_in_net)(struct ib_device *device, struct net *net);
-	bool (*has_netdev)(struct ib_device *device, const struct net_device *ndev);
 	int (*attach)(struct cm_id *id, struct net_device *ndev);
 	void (*detach)(struct cm_id *id);
 	void (*cancel_waits)(struct cm_dev *dev);

@@ -92,35 +92,6 @@ static int cm_roce_attach(struct cm_id *id, struct net_device *ndev)
 	return 0;
 }
 
-static bool cm_roce_port_has_netdev(struct ib_device *device, u32 port,
-				    const struct net_device *ndev)
-{
-	int len = device->port_data[port].immutable.gid_tbl_len, i;
-	const struct ib_gid_attr *attr;
-	bool has = false;
-
-	for (i = 0; i < len && !has; i++) {
-		attr = rdma_get_gid_attr(device, port, i);
-		if (IS_ERR(attr))
-			continue;
-		rcu_read_lock();
-		has = rdma_read_gid_attr_ndev_rcu(attr) == ndev;
-		rcu_read_unlock();
-		rdma_put_gid_attr(attr);
-	}
-	return has;
-}
-
-static bool cm_roce_has_netdev(struct ib_device *device, const struct net_device *ndev)
-{
-	u32 port;
-
-	rdma_for_each_port(device, port)
-		if (cm_roce_port_has_netdev(device, port, ndev))
-			return true;
-	return false;
-}
-
 /* In any context. */
 static void cm_roce_detach(struct cm_id *id)
 {
@@ -432,7 +403,6 @@ const struct cm_transport cm_roce_transport = {
 	.serves = cm_roce_serves,
 	.serves_port = cm_roce_serves_port,
 	.port_is_on = cm_roce_port_is_on,
-	.has_netdev = cm_roce_has_netdev,
 	.attach = cm_roce_attach,
 	.detach = cm_roce_detach,
 	.release = cm_roce_release,

@@ -289,8 +289,8 @@ static unsigned int net_devices_changed(void)
 	unsigned int updates = 0;
 
 	cm_inetaddr_event(NULL, NETDEV_UP, NULL);
-	for (; delayed_work_pending(&cm_listen_update_work); updates++)
-		flush_delayed_work(&cm_listen_update_work);
+	for (; delayed_work_pending(&cm_listeners_update.work); updates++)
+		flush_delayed_work(&cm_listeners_update.work);
 	return updates;
 }
 
@@ -491,7 +491,7 @@ static void a_change_between_two_addresses(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake.point);
 	KUNIT_EXPECT_EQ(test, fake.listen_calls, 1u);
 	KUNIT_EXPECT_EQ(test, fake.listens, 0u);
-	flush_delayed_work(&cm_listen_update_work);
+	flush_delayed_work(&cm_listeners_update.work);
 	KUNIT_EXPECT_EQ(test, fake.listens, 2u);
 }
 
@@ -504,20 +504,20 @@ static void an_id_that_is_busy_during_an_update(struct kunit *test)
 	busy = to_cm_id(id);
 	cm_unlisten(busy, NULL);
 	mutex_lock(&busy->listen_mutex);
-	cm_listen_update(&cm_listen_update_work.work);
+	cm_update(&cm_listeners_update.work.work);
 	KUNIT_EXPECT_EQ(test, fake.listens, 0u);
-	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&cm_listen_update_work));
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&cm_listeners_update.work));
 	mutex_unlock(&busy->listen_mutex);
-	flush_delayed_work(&cm_listen_update_work);
+	flush_delayed_work(&cm_listeners_update.work);
 	KUNIT_EXPECT_EQ(test, fake.listens, 1u);
 }
 
 /* Of an update that one user makes long the others do not wait four times as long. */
 static void the_pause_after_a_long_update(struct kunit *test)
 {
-	cm_listen_update_took = 60 * HZ;
-	KUNIT_EXPECT_LE(test, cm_listen_update_delay(), 2ul * HZ);
-	cm_listen_update_took = 0;
+	struct cm_update update = { .took = 60 * HZ };
+
+	KUNIT_EXPECT_LE(test, cm_update_delay(&update), 2ul * HZ);
 }
 
 /* A provider with sockets listens in the namespace of its net device. */
@@ -551,8 +551,8 @@ static struct nsproxy *move_task_to(struct nsproxy *nsproxy)
 
 static void update_in_a_worker(void)
 {
-	queue_delayed_work(t3_unbound_wq, &cm_listen_update_work, 0);
-	flush_delayed_work(&cm_listen_update_work);
+	queue_delayed_work(t3_unbound_wq, &cm_listeners_update.work, 0);
+	flush_delayed_work(&cm_listeners_update.work);
 }
 
 /* A container's: no worker makes it. The caller does, also if an update comes before it. */

@@ -223,6 +223,7 @@ static void end(struct kunit *test)
 
 static void conversation_exit(struct kunit *test)
 {
+	cm_cancel_updates();
 	cm_events_exit();
 	cm_roce_exit();
 	cm_ports_exit();

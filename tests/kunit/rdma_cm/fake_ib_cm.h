@@ -39,7 +39,6 @@ static struct {
 	int gid_refs, ah_refs;
 	bool no_gid;
 	int igmp;			/* number of IP groups on the interface */
-	bool gid_elsewhere;		/* the GID belongs to another interface */
 	bool no_ipv4;			/* the interface has no IPv4 */
 	union ib_gid mgid;		/* of the last join */
 	int join_error;
@@ -291,8 +290,6 @@ static const struct ib_gid_attr *fake_find_gid(struct ib_device *device, const u
 					       enum ib_gid_type type, u32 port,
 					       struct net_device *ndev);
 
-static const struct ib_gid_attr *fake_get_gid(struct ib_device *device, u32 port, int index);
-
 static void fake_put_gid(const struct ib_gid_attr *attr)
 {
 	fake_ib.gid_refs--;
@@ -396,7 +393,6 @@ static int fake_find_pkey(struct ib_device *device, u32 port, u16 pkey, u16 *ind
 #define rdma_destroy_ah_attr		fake_destroy_ah_attr
 #define ib_find_cached_pkey		fake_find_pkey
 #define rdma_find_gid_by_port		fake_find_gid
-#define rdma_get_gid_attr		fake_get_gid
 #define rdma_hold_gid_attr		fake_hold_gid
 #define rdma_put_gid_attr		fake_put_gid
 

@@ -44,7 +44,6 @@
 #define trace_cm_report(...)	do { } while (0)
 
 #define FAKE_QPN 7
-#define FAKE_GIDS 3
 
 enum fake_context { IN_PROCESS, IN_SOFTIRQ, IN_HARDIRQ, UNDER_LOCK };
 
@@ -649,19 +648,10 @@ static const struct ib_gid_attr *fake_find_gid(struct ib_device *device, const u
 	return &fake.gid_attr;
 }
 
-/* The table has one, in its last place. */
-static const struct ib_gid_attr *fake_get_gid(struct ib_device *device, u32 port, int index)
-{
-	if (index + 1 != FAKE_GIDS)
-		return ERR_PTR(-ENODATA);
-	fake_ib.gid_refs++;
-	return &fake.gid_attr;
-}
-
 static struct net_device *fake_gid_ndev(const struct ib_gid_attr *attr)
 {
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the net device may be freed");
-	return fake_ib.gid_elsewhere ? ERR_PTR(-ENODEV) : init_net.loopback_dev;
+	return init_net.loopback_dev;
 }
 
 static bool fake_access_netns(const struct ib_device *device, const struct net *net)
@@ -858,7 +848,27 @@ static void fake_add(struct kunit *test, struct ib_device *device)
 	device->ops.iw_add_ref = fake_add_ref;
 	device->ops.iw_rem_ref = fake_rem_ref;
 	KUNIT_ASSERT_EQ(test, cm_add_one(device), 0);
+	cm_cancel_updates();		/* the tests run them */
 	fake_uncharged = uncharged;
+}
+
+/*
+ * The devices' interface gets a link address of one byte and zeros; it has had zeros. The notifier
+ * comes with rtnl held, and takes no mutex of all devices.
+ */
+static void __maybe_unused fake_link_address(u8 byte)
+{
+	struct netdev_notifier_info info = { .dev = init_net.loopback_dev };
+	const u8 addr[ETH_ALEN] = { byte };
+
+	mutex_lock(&cm_devices_mutex);
+	rtnl_lock();
+	dev_addr_mod(init_net.loopback_dev, 0, addr, sizeof(addr));
+	cm_netdev_event(&cm_netdev_notifier, NETDEV_CHANGEADDR, &info);
+	rtnl_unlock();
+	mutex_unlock(&cm_devices_mutex);
+	flush_delayed_work(&cm_link_addrs_update.work);
+	flush_workqueue(cm_wq);
 }
 
 /* Makes the QP one of the current process. */
@@ -877,7 +887,6 @@ fake_add_devices(struct kunit *test, enum fake_context context)
 	memset(&fake_res, 0, sizeof(fake_res));
 	fake_ib_reset();
 	fake.context = context;
-	fake.port_data[1].immutable.gid_tbl_len = FAKE_GIDS;
 	fake.port_data[1].immutable.core_cap_flags =
 		fake_roce ? RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP :
 			    RDMA_CORE_CAP_PROT_IWARP | RDMA_CORE_CAP_IW_CM;

@@ -559,20 +559,6 @@ static void unread_events_are_limited(struct kunit *test)
 	fake_lookup_done(0);
 }
 
-/* As the notifier gets it: the interface has another link address than the id has stored. */
-static void change_link_address(struct kunit *test, u32 id)
-{
-	struct netdev_notifier_info info = { .dev = init_net.loopback_dev };
-	struct ucm_context *ctx = xa_load(&ucm_contexts, id);
-
-	KUNIT_ASSERT_NOT_NULL(test, ctx);
-	context_unsafe(ctx->cm_id)->route.addr.dev_addr.src_dev_addr[0] = 2;
-	rtnl_lock();
-	cm_netdev_event(&cm_netdev_notifier, NETDEV_CHANGEADDR, &info);
-	rtnl_unlock();
-	flush_workqueue(cm_wq);
-}
-
 /* A net device's owner can change it without end. */
 static void changes_of_the_link_address_are_one_event(struct kunit *test)
 {
@@ -581,8 +567,8 @@ static void changes_of_the_link_address_are_one_event(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, bind(id, FAKE_LOCAL), 0);
 	for (i = 0; i < 2; i++) {
-		change_link_address(test, id);
-		change_link_address(test, id);
+		fake_link_address(6);
+		fake_link_address(4);
 		KUNIT_EXPECT_EQ(test, get_event(), 0);
 		KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_CHANGE);
 		KUNIT_EXPECT_EQ(test, get_event(), -EAGAIN);
@@ -593,12 +579,43 @@ static void changes_of_the_link_address_are_one_event(struct kunit *test)
 		fake_lookup_done(-ETIMEDOUT);
 		flush_workqueue(cm_wq);
 	}
-	change_link_address(test, id);
+	fake_link_address(6);
 	for (i = 0; !get_event(); i++)
 		KUNIT_EXPECT_EQ(test, event.event, (u32)RDMA_CM_EVENT_ADDR_ERROR);
 	KUNIT_EXPECT_EQ(test, i, UCM_MAX_UNREAD);
 	KUNIT_EXPECT_EQ(test, destroy(id, &reported), 0);
 	KUNIT_EXPECT_EQ(test, reported, UCM_MAX_UNREAD + 2u);
+	fake_link_address(0);
+}
+
+static u32 last_of_many;
+
+static void last_of_many_leaves(void)
+{
+	struct ucm_context *ctx = xa_load(&ucm_contexts, last_of_many);
+
+	cm_dev_unlink(to_cm_id(context_unsafe(ctx->cm_id)));
+}
+
+/* A process chooses how many ids it has. They are visited in pieces, and may leave in between. */
+static void the_link_address_of_many_ids_changes(struct kunit *test)
+{
+	u32 ids[CM_MAX_IDS_LOCKED + 2];
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ids); i++) {
+		ids[i] = create(test);
+		KUNIT_ASSERT_EQ(test, bind_to(ids[i], FAKE_LOCAL, 0), 0);
+	}
+	last_of_many = ids[i - 1];
+	fake.at_point = last_of_many_leaves;
+	fake.point = "cm_walk_pauses";
+	fake_link_address(2);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	for (i = 0; !get_event(); i++)
+		KUNIT_EXPECT_EQ(test, event.id, ids[i]);
+	KUNIT_EXPECT_EQ(test, i, CM_MAX_IDS_LOCKED + 1);
+	fake_link_address(0);
 }
 
 /* The in-tree manager has WRITE_CM_EVENT since 7.1. */
@@ -663,6 +680,7 @@ static struct kunit_case ucm_event_cases[] = {
 	KUNIT_CASE(a_request_is_found_only_when_it_is_complete),
 	KUNIT_CASE(unread_events_are_limited),
 	KUNIT_CASE(changes_of_the_link_address_are_one_event),
+	KUNIT_CASE(the_link_address_of_many_ids_changes),
 	KUNIT_CASE(older_kernels_have_no_events_of_the_library),
 	KUNIT_CASE(an_event_of_the_library_is_read),
 	KUNIT_CASE(unread_events_of_the_library_are_limited),

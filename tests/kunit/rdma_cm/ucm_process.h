@@ -169,13 +169,18 @@ static int __maybe_unused migrate_id(u32 id)
 	return migrate_reporting(id, &reported);
 }
 
-static int bind(u32 id, u32 addr)
+static int bind_to(u32 id, u32 addr, u16 port)
 {
-	struct sockaddr_storage to = fake_address(addr, 7000);
+	struct sockaddr_storage to = fake_address(addr, port);
 	struct rdma_ucm_bind_ip cmd = { .id = id };
 
 	memcpy(&cmd.addr, &to, sizeof(struct sockaddr_in));
 	return command(RDMA_USER_CM_CMD_BIND_IP, &cmd, sizeof(cmd), 0);
+}
+
+static int bind(u32 id, u32 addr)
+{
+	return bind_to(id, addr, 7000);
 }
 
 static int __maybe_unused resolve_ip(u32 id)
@@ -245,6 +250,7 @@ static void close_files(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, fake_uncharged, 0u,
 				    "memory of a process that its cgroup is not charged for");
 	KUNIT_EXPECT_EQ(test, fake_sleeping_charges, 0u);
+	cm_cancel_updates();
 	cm_events_exit();
 	cm_roce_exit();
 	cm_ports_exit();
