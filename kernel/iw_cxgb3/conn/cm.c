@@ -433,7 +433,7 @@ static int t3_cm_post_connect(struct t3_ep *ep, struct iw_cm_id *cm_id, struct t
 	ret = t3_ep_publish(ep);
 	if (ret)
 		goto out;
-	/* t3_cm_addr_removed() may have walked the table before the endpoint was in it. */
+	/* t3_cm_addrs_work() may have walked the table before the endpoint was in it. */
 	if (!t3_cm_qp_allows_connect(ep, qp))
 		ret = -EINVAL;
 	else if (!t3_route_has_address(ndev, local))
@@ -849,7 +849,7 @@ out_qp:
 }
 
 /* Only the active side stores a serial number, and no QP has number 0. */
-static bool t3_cm_match_qp(const struct t3_ep *ep, const void *qp_serial)
+static bool t3_cm_match_qp(struct t3_ep *ep, const void *qp_serial)
 {
 	return READ_ONCE(ep->qp_serial) == *(const u64 *)qp_serial;
 }
@@ -865,32 +865,33 @@ static void t3_cm_abort_connects(struct t3_dev *dev, u64 qp_serial)
 	t3_ep_request_if(dev, T3_REQ_ABORT, t3_cm_match_qp, &qp_serial);
 }
 
-struct t3_cm_removed {
-	const struct net_device *ndev;
-	const __be32 *addr;
-};
-
-/* An endpoint without an address or an interface is about to look for a route. */
-static bool t3_cm_match_removed(const struct t3_ep *ep, const void *removed)
+static bool t3_cm_may_lack_address(struct t3_ep *ep, const void *arg)
 {
-	const struct net_device *ndev = READ_ONCE(ep->ndev);
-	__be32 local = READ_ONCE(ep->local.sin_addr.s_addr);
-	const struct t3_cm_removed *r = removed;
+	cond_resched();
+	return !t3_route_is_valid(ep);
+}
 
-	return (!ndev || ndev == r->ndev) && (!r->addr || !local || local == *r->addr);
+static void t3_cm_addrs_work(struct work_struct *work)
+{
+	struct t3_cm_dev *cm = container_of(work, struct t3_cm_dev, addrs_work.work);
+	unsigned long start = jiffies;
+
+	smp_mb();	/* pairs with the one in t3_ep_publish() */
+	t3_ep_request_if(cm->dev, T3_REQ_ADDR_REMOVED, t3_cm_may_lack_address, NULL);
+	WRITE_ONCE(cm->addrs_took, jiffies - start);
 }
 
 /*
- * Abort the connections whose interface has lost their local address.
- * @ndev: the interface
- * @addr: the address, or NULL: the interface is removed
+ * An address or an interface was removed: abort the connections that used it. The owner of a
+ * namespace may remove any number of them with rtnl held, so one work item looks for all. Its delay
+ * is for an owner who does that in a loop: he uses a fifth of a processor.
  */
-void t3_cm_addr_removed(struct t3_dev *dev, const struct net_device *ndev, const __be32 *addr)
+void t3_cm_addr_removed(struct t3_dev *dev)
 {
-	const struct t3_cm_removed removed = { .ndev = ndev, .addr = addr };
+	struct t3_cm_dev *cm = dev->cm;
 
-	smp_mb();	/* pairs with the one in t3_ep_publish() */
-	t3_ep_request_if(dev, T3_REQ_ADDR_REMOVED, t3_cm_match_removed, &removed);
+	queue_delayed_work(t3_cm_wq, &cm->addrs_work,
+			   HZ / 50 + min(4 * READ_ONCE(cm->addrs_took), (unsigned long)HZ));
 }
 
 /*
@@ -1079,6 +1080,7 @@ int t3_cm_open(struct t3_dev *dev)
 	memcpy(cm->mtus, td->mtus, cm->nmtus * sizeof(cm->mtus[0]));
 	xa_init_flags(&cm->eps, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH | XA_FLAGS_ACCOUNT);
 	init_waitqueue_head(&cm->idle);
+	INIT_DELAYED_WORK(&cm->addrs_work, t3_cm_addrs_work);
 	spin_lock_init(&cm->lock);
 	context_unsafe(INIT_LIST_HEAD(&cm->listeners)); /* not published yet */
 	dev->cm = cm;
@@ -1095,7 +1097,7 @@ static void t3_cm_refuse_new(struct t3_cm_dev *cm)
 	smp_mb();	/* pairs with the one in t3_ep_publish() */
 }
 
-static bool t3_cm_match_any(const struct t3_ep *ep, const void *arg)
+static bool t3_cm_match_any(struct t3_ep *ep, const void *arg)
 {
 	return true;
 }
@@ -1156,6 +1158,7 @@ void t3_cm_close(struct t3_dev *dev)
 	struct t3_cm_dev *cm = dev->cm;
 
 	wait_event(cm->idle, !atomic_read(&cm->num_eps));
+	cancel_delayed_work_sync(&cm->addrs_work);
 	/*
 	 * Other threads may still be runners of endpoints that have closed. There is no
 	 * softirq any more: t3_cm_stop() has waited for them. There is no call of a consumer:

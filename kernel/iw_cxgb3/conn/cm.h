@@ -114,6 +114,8 @@ struct t3_cm_dev {
 	unsigned int ntids;
 	unsigned long *released_tids;	/* that release_work sends to the card */
 	struct work_struct release_work;
+	struct delayed_work addrs_work;	/* looks for connections that have lost their address */
+	unsigned long addrs_took;	/* jiffies of its last run */
 	struct dentry *debugfs;
 	unsigned int nclosed __guarded_by(&lock);
 	/* Of the last endpoints that closed. */
@@ -327,7 +329,7 @@ void t3_cm_shut_down(struct t3_dev *dev);
  */
 void t3_cm_stop(struct t3_dev *dev);
 /* Process context: an interface of the card has lost an address; NULL: it is removed. */
-void t3_cm_addr_removed(struct t3_dev *dev, const struct net_device *ndev, const __be32 *addr);
+void t3_cm_addr_removed(struct t3_dev *dev);
 /* After ib_unregister_device(). Waits for the last endpoint and all work items. */
 void t3_cm_close(struct t3_dev *dev);
 extern cxgb3_cpl_handler_func t3_cpl_handlers[CXGB3_NUM_CPL_CMDS];
@@ -379,7 +381,7 @@ void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req, enum t3_ep_run run)
 void t3_ep_receive(struct t3_ep *ep, struct sk_buff *skb, enum t3_ep_run run,
 		   bool (*urgent)(const struct t3_ep *ep));
 void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
-		      bool (*match)(const struct t3_ep *ep, const void *arg), const void *arg);
+		      bool (*match)(struct t3_ep *ep, const void *arg), const void *arg);
 void t3_ep_terminate(struct t3_ep *ep, struct t3_term term);
 void t3_ep_limit_close(struct t3_ep *ep);
 bool t3_ep_reserve_call(struct t3_ep *ep);
@@ -442,6 +444,8 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 unsigned int t3_route_l2t_index(struct t3_ep *ep);
 struct net_device *t3_route_local_dev(struct t3_dev *dev, struct net *net, __be32 addr);
 bool t3_route_has_address(const struct net_device *ndev, __be32 addr);
+bool t3_route_keeps_address(const struct t3_ep *ep);
+bool t3_route_is_valid(struct t3_ep *ep);
 bool t3_route_conflicts(struct t3_dev *dev, const struct iw_cm_id *cm_id, __be32 addr);
 bool t3_route_purge(struct t3_ep *ep);
 bool t3_route_take_back(struct t3_ep *ep);

@@ -103,7 +103,7 @@ static void t3_ep_queue_work(struct t3_ep *ep)
  * @arg: argument of @match
  */
 void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
-		      bool (*match)(const struct t3_ep *ep, const void *arg), const void *arg)
+		      bool (*match)(struct t3_ep *ep, const void *arg), const void *arg)
 {
 	struct t3_ep *ep;
 	unsigned long id;
@@ -371,7 +371,7 @@ static void t3_ep_end_by_request(struct t3_ep *ep, enum ep_event event, int stat
  */
 static void t3_ep_handle_addr_removed(struct t3_ep *ep)
 {
-	if (!ep->ndev || t3_route_has_address(ep->ndev, ep->local.sin_addr.s_addr))
+	if (!ep->ndev || t3_route_keeps_address(ep))
 		return;
 	t3_ep_end_by_request(ep, EP_EV_ABORT, -EADDRNOTAVAIL);
 	if (ep->state == EP_ABANDONED)

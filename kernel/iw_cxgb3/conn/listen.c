@@ -242,7 +242,7 @@ static int t3_listener_address(const struct iw_cm_id *cm_id, struct sockaddr_in 
 	}
 }
 
-static bool t3_listener_match_child(const struct t3_ep *ep, const void *listener)
+static bool t3_listener_match_child(struct t3_ep *ep, const void *listener)
 {
 	return READ_ONCE(ep->listener) == listener;
 }

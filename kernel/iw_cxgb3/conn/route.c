@@ -34,23 +34,52 @@ static struct net_device *t3_route_port(struct t3_dev *dev, struct net_device *n
 	return NULL;
 }
 
-/* Whether an interface that does not go away during the call has the address. */
-bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
-{
-	unsigned int left = UINT_MAX;
-	bool has;
-
-	rcu_read_lock();
-	has = t3_netdev_find_ipv4(ndev, addr, &left);
-	rcu_read_unlock();
-	return has;
-}
-
 /*
  * How many addresses of a port and its VLANs a look-up visits: it may be in the softirq of a SYN,
  * and the owner of a port or a VLAN can make any number of them.
  */
 #define T3_ROUTE_MAX_VISITS	1024
+
+/*
+ * Whether an interface that does not go away during the call has the address, or a local route for
+ * it. Only an address that another interface of the namespace has, too, needs visits.
+ */
+bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
+{
+	unsigned int left = T3_ROUTE_MAX_VISITS;
+	bool has;
+
+	rcu_read_lock();
+	has = __ip_dev_find(dev_net(ndev), addr, false) == ndev ||
+	      t3_netdev_find_ipv4(ndev, addr, &left);
+	rcu_read_unlock();
+	return has;
+}
+
+/*
+ * Whether the interface of an endpoint is still in the namespace of the endpoint, and has the local
+ * address. For the runner, or with route_lock: a route holds the interface.
+ */
+bool t3_route_keeps_address(const struct t3_ep *ep)
+{
+	if (ep->net && !net_eq(ep->net, dev_net(ep->ndev)))
+		return false;
+	return t3_route_has_address(ep->ndev, ep->local.sin_addr.s_addr);
+}
+
+/*
+ * The same for threads that are not the runner. False without a route: the endpoint may be about to
+ * look for one.
+ */
+bool t3_route_is_valid(struct t3_ep *ep)
+{
+	bool valid;
+
+	spin_lock_bh(&ep->route_lock);
+	valid = ep->dst && t3_route_keeps_address(ep);
+	spin_unlock_bh(&ep->route_lock);
+	return valid;
+}
 
 /**
  * struct t3_route_search - a search of the interfaces of a card for an address
@@ -111,10 +140,11 @@ static bool t3_route_is_on(struct t3_dev *dev, struct net_device *ndev, __be32 a
 }
 
 /* As t3_route_local_dev(), but @net is only compared: it may have ended. */
-static struct net_device *t3_route_walk(struct t3_dev *dev, const struct net *net, __be32 addr,
-					unsigned int visits)
+static struct net_device *t3_route_walk(struct t3_dev *dev, const struct net *net, __be32 addr)
 {
-	const struct t3_route_search search = { .net = net, .addr = addr, .left = visits };
+	const struct t3_route_search search = {
+		.net = net, .addr = addr, .left = T3_ROUTE_MAX_VISITS,
+	};
 	struct net_device *found;
 
 	rcu_read_lock();
@@ -141,11 +171,11 @@ struct net_device *t3_route_local_dev(struct t3_dev *dev, struct net *net, __be3
 	struct net_device *found;
 
 	if (!net)
-		return t3_route_walk(dev, NULL, addr, T3_ROUTE_MAX_VISITS);
+		return t3_route_walk(dev, NULL, addr);
 	rcu_read_lock();
 	found = __ip_dev_find(net, addr, false);
 	if (found && !t3_route_is_on(dev, found, addr))
-		found = t3_route_walk(dev, net, addr, T3_ROUTE_MAX_VISITS);
+		found = t3_route_walk(dev, net, addr);
 	else
 		dev_hold(found);
 	rcu_read_unlock();
@@ -290,8 +320,7 @@ int t3_route_resolve(struct t3_ep *ep)
 	struct rtable *rt;
 	int ret;
 
-	/* A retry is not in softirq. */
-	ndev = ep->net_may_have_ended ? t3_route_walk(dev, ep->net, fl4.saddr, UINT_MAX) :
+	ndev = ep->net_may_have_ended ? t3_route_walk(dev, ep->net, fl4.saddr) :
 					t3_route_local_dev(dev, ep->net, fl4.saddr);
 	if (!ndev)
 		return -EADDRNOTAVAIL;
@@ -322,7 +351,7 @@ int t3_route_resolve(struct t3_ep *ep)
 	t3_dev_leave(dev);
 	if (ret)
 		goto err_l2t;
-	WRITE_ONCE(ep->ndev, ndev);	/* see t3_cm_match_removed() */
+	ep->ndev = ndev;
 	ep->smt_idx = l2t->smt_idx;
 	ep->mtu = dst_mtu(&rt->dst);
 	spin_lock_bh(&ep->route_lock);
@@ -447,7 +476,7 @@ void t3_route_release(struct t3_ep *ep)
 	}
 	dst_release(dst);
 	dev_put(ep->ndev);
-	WRITE_ONCE(ep->ndev, NULL);
+	ep->ndev = NULL;
 }
 
 /*

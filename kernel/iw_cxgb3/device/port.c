@@ -88,13 +88,13 @@ static struct t3_dev *t3_port_get_dev(struct net_device *port)
  * Connections hold their interface, and the kernel waits for them when it removes the interface or
  * its network namespace.
  */
-static void t3_port_addr_removed(struct net_device *netdev, const __be32 *addr)
+static void t3_port_addr_removed(struct net_device *netdev)
 {
 	struct t3_dev *dev = t3_port_get_dev(t3_vlan_below(netdev) ?: netdev);
 
 	if (!dev)
 		return;
-	t3_cm_addr_removed(dev, netdev, addr);
+	t3_cm_addr_removed(dev);
 	ib_device_put(&dev->ibdev);
 }
 
@@ -105,7 +105,7 @@ static int t3_port_netdev_event(struct notifier_block *nb, unsigned long event, 
 	u32 i;
 
 	if (event == NETDEV_UNREGISTER)
-		t3_port_addr_removed(netdev, NULL);
+		t3_port_addr_removed(netdev);
 	if (event != NETDEV_UP && event != NETDEV_DOWN && event != NETDEV_CHANGE &&
 	    event != NETDEV_CHANGEADDR)
 		return NOTIFY_DONE;
@@ -128,7 +128,7 @@ static int t3_port_inetaddr_event(struct notifier_block *nb, unsigned long event
 	const struct in_ifaddr *ifa = info;
 
 	if (event == NETDEV_DOWN)
-		t3_port_addr_removed(ifa->ifa_dev->dev, &ifa->ifa_local);
+		t3_port_addr_removed(ifa->ifa_dev->dev);
 	return NOTIFY_DONE;
 }
 

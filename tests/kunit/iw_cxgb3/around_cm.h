@@ -267,6 +267,16 @@ bool t3_route_has_address(const struct net_device *ndev, __be32 addr)
 	return !card.address_removed;
 }
 
+bool t3_route_keeps_address(const struct t3_ep *ep)
+{
+	return !card.address_removed;
+}
+
+bool t3_route_is_valid(struct t3_ep *ep)
+{
+	return !card.address_removed;
+}
+
 void t3_route_release(struct t3_ep *ep)
 {
 	ep->ndev = NULL;
@@ -289,6 +299,7 @@ static int cm_init(struct kunit *test)
 	memset(&card, 0, sizeof(card));
 	memset(&consumer, 0, sizeof(consumer));
 	dev = conn_dev(test);
+	INIT_DELAYED_WORK(&dev->cm->addrs_work, t3_cm_addrs_work);
 	qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, qp);
 	qp->id = QPN;

@@ -111,7 +111,7 @@ void t3_card_poll(struct t3_dev *dev)
 	seen.polls++;
 }
 
-static bool match_any(const struct t3_ep *ep, const void *arg)
+static bool match_any(struct t3_ep *ep, const void *arg)
 {
 	return true;
 }

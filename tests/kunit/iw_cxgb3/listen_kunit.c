@@ -171,7 +171,7 @@ void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req, enum t3_ep_run run)
 }
 
 void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
-		      bool (*match)(const struct t3_ep *ep, const void *arg), const void *arg)
+		      bool (*match)(struct t3_ep *ep, const void *arg), const void *arg)
 {
 	struct t3_ep *ep;
 	unsigned long id;
@@ -181,7 +181,7 @@ void t3_ep_request_if(struct t3_dev *dev, enum t3_ep_request req,
 			t3_ep_request(ep, req, T3_RUN_QUEUED);
 }
 
-static bool match_any(const struct t3_ep *ep, const void *arg)
+static bool match_any(struct t3_ep *ep, const void *arg)
 {
 	return true;
 }

@@ -818,6 +818,7 @@ static void addresses_that_a_look_up_visits(struct kunit *test)
 	dev->ports.lldevs[0] = port;
 	ifa[i].ifa_local = htonl(0xc0000201);
 	KUNIT_EXPECT_NULL(test, t3_route_local_dev(dev, NULL, htonl(0xc0000201)));
+	KUNIT_EXPECT_FALSE(test, t3_route_has_address(port, htonl(0xc0000201)));
 	RCU_INIT_POINTER(port->ip_ptr, NULL);
 	atomic_dec(&l2t.refcnt);	/* as if an endpoint had dropped it */
 }
@@ -839,9 +840,15 @@ static void removed_address_ends_a_connection(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, t3_route_resolve(ep), 0);
 	ep->id_kind = T3_ID_TID;
 	ep->state = EP_FPDU;
+	KUNIT_EXPECT_TRUE(test, t3_route_is_valid(ep));
+	/* The interface has moved: another namespace has the address now. */
+	ep->net = ERR_PTR(-ENOENT);
+	KUNIT_EXPECT_FALSE(test, t3_route_is_valid(ep));
+	ep->net = &init_net;
 	t3_ep_request(ep, T3_REQ_ADDR_REMOVED, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_FPDU);
 	remove_address(ep);
+	KUNIT_EXPECT_FALSE(test, t3_route_is_valid(ep));
 	t3_ep_request(ep, T3_REQ_ADDR_REMOVED, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_ABORTING);
 	KUNIT_EXPECT_EQ(test, card.opcode, T3_CPL_ABORT_REQ);
@@ -882,6 +889,7 @@ static void removed_address_without_a_route_changes_nothing(struct kunit *test)
 	struct t3_ep *ep = new_ep_without_route(test);
 
 	remove_address(ep);
+	KUNIT_EXPECT_FALSE(test, t3_route_is_valid(ep));
 	t3_ep_request(ep, T3_REQ_ADDR_REMOVED, T3_RUN_NOW);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_IDLE);
 	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
