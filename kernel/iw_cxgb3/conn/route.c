@@ -480,11 +480,17 @@ void t3_route_release(struct t3_ep *ep)
 }
 
 /*
+ * Messages that wait for one next hop. The end of each endpoint searches them with softirqs off, so
+ * a user who opens connections to a next hop that does not answer would make that long.
+ */
+#define T3_ROUTE_MAX_WAITING	512
+
+/*
  * Send a message that needs the next hop's address.
  * @skb: message; always consumed
  * @failed: called, possibly much later, if the address cannot be resolved
  *
- * Return: 0 or -errno
+ * Return: 0 or -errno; -ENOBUFS if too many messages wait for this next hop
  */
 int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_func failed)
 {
@@ -501,6 +507,8 @@ int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_fun
 		e = ep->l2t;
 		if (e && e->state == L2T_STATE_VALID)
 			ret = cxgb3_ofld_send(dev->tdev, skb);
+		else if (e && skb_queue_len_lockless(&e->arpq) >= T3_ROUTE_MAX_WAITING)
+			ret = -ENOBUFS;
 		else if (e)
 			ret = t3_l2t_send_slow(dev->tdev, skb, e);
 		spin_unlock_bh(&ep->route_lock);

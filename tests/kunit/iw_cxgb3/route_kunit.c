@@ -349,6 +349,22 @@ static void unreachable_next_hop_ends_an_open(struct kunit *test)
 	end(test, ep);
 }
 
+/* The end of each open searches the messages that wait, and a user chooses how many connect. */
+static void opens_that_wait_for_one_next_hop_are_limited(struct kunit *test)
+{
+	struct t3_ep *ep = new_ep(test, EP_CONNECTING);
+	int i;
+
+	ep->id_kind = T3_ID_ATID;
+	for (i = 0; i < T3_ROUTE_MAX_WAITING; i++)
+		KUNIT_ASSERT_EQ(test, t3_send_act_open_req(ep), 0);
+	KUNIT_EXPECT_EQ(test, t3_send_act_open_req(ep), -ENOBUFS);
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&l2t.arpq), T3_ROUTE_MAX_WAITING);
+	t3_ep_fsm_apply(ep, EP_EV_DEVICE_DOWN, 0);
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&l2t.arpq), 0);
+	end(test, ep);
+}
+
 /* The next hop does not answer, and the kernel removes its neighbour entry without a report. */
 static void open_that_waits_ends_with_its_deadline(struct kunit *test)
 {
@@ -921,6 +937,7 @@ static struct kunit_case route_cases[] = {
 	KUNIT_CASE(reachable_peer_gets_a_rst),
 	KUNIT_CASE(local_address_must_be_on_the_card),
 	KUNIT_CASE(unreachable_next_hop_ends_an_open),
+	KUNIT_CASE(opens_that_wait_for_one_next_hop_are_limited),
 	KUNIT_CASE(open_that_waits_ends_with_its_deadline),
 	KUNIT_CASE(open_that_the_card_has_is_abandoned),
 	KUNIT_CASE(half_open_connection_that_waits_is_not_aborted),
