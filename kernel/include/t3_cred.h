@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Which processes are one owner of QPs. */
+/* Which processes are one owner of QPs, and which are one user. */
 #ifndef T3_CRED_H
 #define T3_CRED_H
 
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/user_namespace.h>
 
 /*
  * The conditions under which the caller may trace a process with the owner's credentials. All
@@ -18,6 +19,24 @@ static inline bool t3_may_act_as(const struct cred *caller, const struct cred *o
 	       gid_eq(caller->gid, owner->egid) && gid_eq(caller->gid, owner->sgid) &&
 	       caller->user_ns == owner->user_ns &&
 	       cap_issubset(owner->cap_permitted, caller->cap_permitted);
+}
+
+/*
+ * A user has the ids of all namespaces below its own: subordinate ids, and those of namespaces that
+ * it makes. They all count as the user who made the outermost namespace. For a namespace of root it
+ * is the id that is root inside, so that each container has a share.
+ */
+static inline kuid_t t3_cred_user(const struct cred *cred)
+{
+	struct user_namespace *ns = cred->user_ns;
+	kuid_t inside;
+
+	if (ns == &init_user_ns)
+		return cred->uid;
+	while (ns->parent != &init_user_ns)
+		ns = ns->parent;
+	inside = make_kuid(ns, 0);
+	return uid_eq(ns->owner, GLOBAL_ROOT_UID) && uid_valid(inside) ? inside : ns->owner;
 }
 
 #endif

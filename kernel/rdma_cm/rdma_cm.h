@@ -99,6 +99,7 @@
 #include "transport.h"
 
 struct cm_id;
+struct cm_lookups;
 struct cm_mapping;
 struct cm_port;
 struct cm_roce;
@@ -392,7 +393,8 @@ struct cm_binding {
  * @qp_prepared: before connect the consumer queried the attributes of a QP: it gets ESTABLISHED,
  *	not CONNECT_RESPONSE
  * @res_late: a request that was handled in an upcall: its entry in `rdma resource` is not added yet
- * @addr_used: there was a lookup
+ * @addr_used: there was a lookup that waits
+ * @lookups: those of the user, while the id has one; see lookup.c
  * @tos: IP type of service
  * @tos_set: the consumer has set @tos
  * @bound_if: the interface that the id was bound to before a lookup, or 0
@@ -455,6 +457,7 @@ struct cm_id {
 	bool qp_prepared;
 	bool res_late;
 	bool addr_used;
+	struct cm_lookups *lookups;
 	u8 tos;
 	bool tos_set;
 	int bound_if;
@@ -602,6 +605,9 @@ void cm_addr_copy(struct sockaddr *to, const struct sockaddr *from);
 int t3_rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
 int cm_bind(struct cm_id *id, const struct sockaddr *addr, const struct sockaddr *dst);
 int cm_bind_any(struct cm_id *id, const struct sockaddr *dst);
+
+/* lookup.c */
+int cm_addr_lookup(struct cm_id *id, const struct sockaddr *dst, unsigned long timeout_ms);
 void cm_addr_cancel(struct cm_id *id);
 enum cm_event cm_addr_result(struct cm_id *id, int *status);
 

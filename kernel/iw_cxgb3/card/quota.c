@@ -5,7 +5,8 @@
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/slab.h>
-#include <linux/user_namespace.h>
+
+#include <t3_cred.h>
 
 #include "card.h"
 
@@ -55,24 +56,6 @@ static void t3_quota_hold(const struct t3_quotas *quotas, struct t3_quota *quota
 	quota->refs++;
 }
 
-/*
- * A user has the ids of all namespaces below its own: subordinate ids, and those of namespaces that
- * it makes. They all count as the user who made the outermost namespace. For a namespace of root it
- * is the id that is root inside, so that each container has a share.
- */
-static kuid_t t3_quota_user(void)
-{
-	struct user_namespace *ns = current_user_ns();
-	kuid_t inside;
-
-	if (ns == &init_user_ns)
-		return current_uid();
-	while (ns->parent != &init_user_ns)
-		ns = ns->parent;
-	inside = make_kuid(ns, 0);
-	return uid_eq(ns->owner, GLOBAL_ROOT_UID) && uid_valid(inside) ? inside : ns->owner;
-}
-
 struct t3_quota *t3_quota_get(struct t3_quotas *quotas)
 {
 	struct t3_quota *quota, *new;
@@ -83,7 +66,7 @@ struct t3_quota *t3_quota_get(struct t3_quotas *quotas)
 	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
 	if (!new)
 		return ERR_PTR(-ENOMEM);
-	new->uid = t3_quota_user();
+	new->uid = t3_cred_user(current_cred());
 	spin_lock_irqsave(&quotas->lock, flags);
 	quota = t3_quota_find(quotas, new->uid);
 	if (!quota) {

@@ -2,7 +2,7 @@
 /*
  * Card services: per-user limits for a card's resources. All users of the host share
  * a card, and without a limit one user could exhaust it. So all contexts of one user
- * (a kuid; in a user namespace see t3_quota_user()) together get at most seven eighths
+ * (a kuid; in a user namespace see t3_cred_user()) together get at most seven eighths
  * of each resource of a device, and the remainder is available to other users. Kernel
  * consumers have no limit, and neither have processes that open the device, listen or
  * connect with CAP_SYS_RESOURCE.

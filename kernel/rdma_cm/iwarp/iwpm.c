@@ -18,6 +18,8 @@
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 
+#include <t3_cred.h>
+
 #include "iwpm.h"
 
 #define CM_IWPM_PEERS		16
@@ -443,7 +445,7 @@ static int cm_iwpm_begin(struct cm_iwpm_request *req)
 
 	init_completion(&req->done);
 	/* A listener is mapped by a worker. */
-	req->user = req->listener ? req->listener->id->listen_cred->uid : current_uid();
+	req->user = t3_cred_user(req->listener ? req->listener->id->listen_cred : current_cred());
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
 	if (!cm_iwpm.own || cm_iwpm.no_reply || (mapping && !cm_iwpm.registered))
 		ret = -ENOENT;

@@ -52,8 +52,6 @@ static inline void fake_dma_free(size_t size, struct page *page)
 #define dma_need_sync(device, dma) (host.needs_sync)
 #define iommu_get_domain_for_dev(device) (host.domain)
 #define dev_is_dma_coherent(device) (!host.incoherent)
-#undef current_user_ns
-#define current_user_ns() (host.ns ?: &init_user_ns)
 #pragma push_macro("WARN_ON")
 #undef WARN_ON
 #define WARN_ON(condition) ((void)(host.warnings += !!(condition)))
@@ -200,13 +198,17 @@ static struct t3_quota *quota_of_uid(struct kunit *test, struct t3_dev *dev, uns
 	const struct cred *before;
 	struct t3_quota *quota;
 	struct cred *cred = prepare_creds();
+	struct user_namespace *own;
 
 	KUNIT_ASSERT_NOT_NULL(test, cred);
+	own = cred->user_ns;
+	cred->user_ns = host.ns ?: own;
 	cred->uid = KUIDT_INIT(uid);
 	cap_lower(cred->cap_effective, CAP_SYS_RESOURCE);
 	before = override_creds(cred);
 	quota = t3_quota_get(&dev->quotas);
 	revert_creds(before);
+	cred->user_ns = own;
 	put_cred(cred);
 	KUNIT_ASSERT_FALSE(test, IS_ERR_OR_NULL(quota));
 	return quota;

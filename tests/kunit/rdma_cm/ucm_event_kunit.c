@@ -559,6 +559,37 @@ static void unread_events_are_limited(struct kunit *test)
 	fake_lookup_done(0);
 }
 
+static bool lookup_ended;
+
+static void end_last_lookup(struct work_struct *work)
+{
+	lookup_ended = true;
+	fake_lookup_done(0);
+}
+
+static DECLARE_DELAYED_WORK(end_of_last_lookup, end_last_lookup);
+
+/* Of the lookups that wait for neighbours ib_core has one list for all users. */
+static void a_call_waits_while_the_user_has_too_many_lookups(struct kunit *test)
+{
+	u32 ids[CM_MAX_LOOKUPS + 1], reported;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ids); i++)
+		ids[i] = create(test);
+	for (i = 0; i < CM_MAX_LOOKUPS; i++)
+		KUNIT_ASSERT_EQ(test, resolve_ip(ids[i]), 0);
+	/* Not for long: the removal of a device waits for the command. */
+	KUNIT_EXPECT_EQ(test, resolve_ip(ids[i]), -ENOBUFS);
+	lookup_ended = false;
+	schedule_delayed_work(&end_of_last_lookup, HZ / 10);
+	KUNIT_EXPECT_EQ(test, resolve_ip(ids[i]), 0);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(lookup_ended));
+	for (i = 0; i < ARRAY_SIZE(ids); i++)
+		KUNIT_EXPECT_EQ(test, destroy(ids[i], &reported), 0);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&cm_lookups_of));
+}
+
 /* A net device's owner can change it without end. */
 static void changes_of_the_link_address_are_one_event(struct kunit *test)
 {
@@ -679,6 +710,7 @@ static struct kunit_case ucm_event_cases[] = {
 	KUNIT_CASE(an_id_is_found_only_after_success),
 	KUNIT_CASE(a_request_is_found_only_when_it_is_complete),
 	KUNIT_CASE(unread_events_are_limited),
+	KUNIT_CASE(a_call_waits_while_the_user_has_too_many_lookups),
 	KUNIT_CASE(changes_of_the_link_address_are_one_event),
 	KUNIT_CASE(the_link_address_of_many_ids_changes),
 	KUNIT_CASE(older_kernels_have_no_events_of_the_library),
