@@ -27,7 +27,7 @@ typedef Id {
 	bool taken[SLOTS];
 	/* What its consumer does, and what was reported to it. */
 	bool calling;		/* is in a call */
-	bool handler_failed;	/* its handler returned non-zero: the id is destroyed */
+	bool handler_failed;	/* its handler refused the request: the id is destroyed */
 	bool established;
 	bool ended;
 	bool removal_reported;
@@ -101,7 +101,7 @@ inline report(i) {
 #define REPORTS (ACT_REPORT_REQUEST | ACT_REPORT_RESPONSE | ACT_REPORT_ESTABLISHED | ACT_REPORT_FAILED | ACT_REPORT_DISCONNECTED | ACT_REPORT_REMOVAL | \
 		 ACT_REPORT_NOTICE)
 
-/* cm_id_destroy(): by DESTROY, or after a handler that returned non-zero. */
+/* cm_id_destroy(): by DESTROY, or after a handler that refused a request. */
 inline destroy_id(i) {
 	atomic { fsm_apply(i, EV_DESTROY) };
 	if
@@ -110,7 +110,7 @@ inline destroy_id(i) {
 	fi
 }
 
-/* The handler may return non-zero, unless its consumer is in a call. Then the consumer makes no more calls. */
+/* The handler may refuse a request. Then the consumer makes no calls. */
 inline handler_returns(i) {
 	if
 	:: true
@@ -122,7 +122,8 @@ inline handler_returns(i) {
 inline finish_event(i) {
 	run_actions(i);
 	if
-	:: acts & REPORTS -> report(i); handler_returns(i)
+	:: acts & ACT_REPORT_REQUEST -> report(i); handler_returns(i)
+	:: acts & REPORTS && !(acts & ACT_REPORT_REQUEST) -> report(i)
 	:: else
 	fi
 }

@@ -73,19 +73,15 @@ int t3_rdma_connect(struct rdma_cm_id *id, const struct rdma_conn_param *param,
 	int ret;
 
 	cm->ece = *ece;
-	/* The handler of an event may destroy the id before this returns. */
-	cm_id_get(cm);
 	ret = cm_fsm_apply(cm, CM_EV_CONNECT, 0, NULL);
 	if (ret)
-		goto put;
+		return ret;
 	transport = cm_transport(cm);
 	ret = transport->get_qp(cm, param->qp_num);
 	if (!ret)
 		ret = transport->connect(cm, param);
 	if (ret)
 		cm_fsm_run(cm, CM_EV_CONNECT_FAILED, ret);
-put:
-	cm_id_put(cm);
 	return ret;
 }
 
@@ -122,11 +118,9 @@ int t3_rdma_accept(struct rdma_cm_id *id, const struct rdma_conn_param *param,
 		transport->put_qp(cm);
 		return ret;
 	}
-	cm_id_get(cm);
 	ret = transport->accept(cm, param);
 	if (ret)
 		cm_fsm_run(cm, CM_EV_ACCEPT_FAILED, ret);
-	cm_id_put(cm);
 	return ret;
 }
 

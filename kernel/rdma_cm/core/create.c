@@ -7,8 +7,9 @@
 
 /**
  * t3_rdma_create_id - create an id of the current process
- * @handler: receives the id's events, one at a time. If it returns non-zero, the id is destroyed.
- *	It must not call t3_rdma_destroy_id() on the id, nor on the listener of its connect request
+ * @handler: receives the id's events, one at a time. An error refuses a connect request; in an
+ *	upcall a worker calls it again. It must not call t3_rdma_destroy_id() on the id, nor on
+ *	the listener of its connect request
  * @context: for @handler
  * @ps: port space; over iWARP only an id of RDMA_PS_TCP connects and listens
  * @qp_type: type of QP: IB_QPT_RC; over RoCE also IB_QPT_UD, for datagrams

@@ -76,8 +76,9 @@ static void cm_report_group(const struct cm_group *group, struct rdma_cm_event *
 }
 
 /*
- * Calls the consumer's handler for one of @actions of an event. Return: its return value; if it is
- * not 0 the id must end.
+ * Calls the consumer's handler for one of @actions of an event. Return: its return value. An error
+ * refuses a connect request. Another event gets an error only in an upcall: the handler has no
+ * memory, and the worker calls it again.
  */
 static int cm_report(struct cm_id *id, u16 actions, const struct cm_deferred *of)
 	__must_hold(&id->handler_mutex)
@@ -363,11 +364,7 @@ static void cm_event_finish(struct cm_id *id, bool may_sleep)
 	id->deferred.actions = run ? 0 : event.actions & ~CM_ACT_REPORTS;
 	if (run)
 		cm_run_actions(id, event.actions);
-	if (!reports || !cm_report(id, reports, &event))
-		return;
-	if (may_sleep)
-		cm_id_destroy(id);
-	else
+	if (reports && cm_report(id, reports, &event) && !WARN_ON_ONCE(may_sleep))
 		id->deferred.actions |= reports;
 }
 

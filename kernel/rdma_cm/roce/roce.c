@@ -266,9 +266,6 @@ static int cm_roce_connect_locked(struct cm_id *id, const struct rdma_conn_param
 	int ret;
 
 	lockdep_assert_held(&id->handler_mutex);
-	/* cm_roce_release() has been called, and is not called again. */
-	if (cm_state(id) == CM_ST_DESTROYING)
-		return -ENODEV;
 	ib = ib_create_cm_id(id->base.id.device, cm_roce_callback, id);
 	if (IS_ERR(ib))
 		return PTR_ERR(ib);
@@ -284,9 +281,6 @@ static int cm_roce_connect_locked(struct cm_id *id, const struct rdma_conn_param
 	return ret;
 }
 
-/*
- * An event whose handler fails destroys the id and its ib_cm_id, before this or after it.
- */
 static int cm_roce_connect(struct cm_id *id, const struct rdma_conn_param *param)
 {
 	int ret;

@@ -716,14 +716,10 @@ static void the_callback_of_a_lookup_only_queues(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, call(BIND), 0);
 	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
 	delay_worker();
-	got.next_return = 1;
 	fake_lookup_done(0);
 	KUNIT_EXPECT_EQ(test, got.written, 0u);
 	run_worker();
 	expect_event(test, "resolved", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
-	/* The handler, which destroys the id, waits for the end of the callback. */
-	KUNIT_EXPECT_PTR_EQ(test, got.destroyed, id);
-	KUNIT_EXPECT_EQ(test, fake.lookups_cancelled, 1u);
 }
 
 /* A user keeps the mutex of its port busy. */

@@ -289,11 +289,6 @@ static void device_goes(void)
 	cm_iwpm_cancel_dev(fake.cm_dev);
 }
 
-static void id_is_destroyed(void)
-{
-	destroy(&id);
-}
-
 static void thread_is_killed(void)
 {
 	nl.killed = true;
@@ -328,20 +323,6 @@ static void while_a_connect_waits(struct kunit *test)
 	flush_mapper();
 	KUNIT_EXPECT_EQ(test, nl.got[RDMA_NL_IWPM_REMOVE_MAPPING], wait->removes);
 	nl.listens = true;
-}
-
-/* The destroy does not wait. The connection is aborted when it is established. */
-static void an_id_is_destroyed_while_its_connect_waits(struct kunit *test)
-{
-	nl.answer = NO_REPLY;
-	nl.while_waiting = id_is_destroyed;
-	run(test, &ready);
-	KUNIT_EXPECT_EQ(test, call(CONNECT), 0);
-	KUNIT_EXPECT_NULL(test, id);
-	KUNIT_ASSERT_NOT_NULL(test, fake.conn);
-	fake_report(FAKE_REPLY, 0);
-	flush_events();
-	KUNIT_EXPECT_EQ(test, fake.aborts, 1u);
 }
 
 static void device_is_removed(void)
@@ -527,7 +508,6 @@ static struct kunit_case iwpm_daemon_cases[] = {
 	KUNIT_CASE(the_client_is_exchanged_under_its_mutex),
 	KUNIT_CASE(a_search_for_iw_cm_keeps_no_reference),
 	KUNIT_CASE(a_removal_ends_the_wait_of_a_connect),
-	KUNIT_CASE(an_id_is_destroyed_while_its_connect_waits),
 	KUNIT_CASE_PARAM(while_a_listener_waits, listener_wait_gen_params),
 	KUNIT_CASE(a_listener_ends_when_it_was_mapped),
 	KUNIT_CASE(a_listener_ends_before_it_asks),

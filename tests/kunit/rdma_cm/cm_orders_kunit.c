@@ -36,16 +36,16 @@ static bool next_run(void)
 
 enum move {
 	M_CALL, M_DISCONNECT, M_ESTABLISH, M_REJECT, M_DESTROY, M_LOCK_HANDLER, M_UNLOCK_HANDLER,
-	M_HANDLER_FAILS, M_REMOVE, M_CALL_SUCCEEDS, M_CALL_FAILS, M_PEER_CLOSE, M_CLOSE, NUM_MOVES
+	M_REMOVE, M_CALL_SUCCEEDS, M_CALL_FAILS, M_PEER_CLOSE, M_CLOSE, NUM_MOVES
 };
 
 static const char *const move_names[NUM_MOVES] = {
 	"call", "disconnect", "establish", "reject", "destroy", "lock-handler", "unlock-handler",
-	"handler-fails", "remove", "call-succeeds", "call-fails", "peer-close", "close",
+	"remove", "call-succeeds", "call-fails", "peer-close", "close",
 };
 
 static struct {
-	bool active, called, pending, handler_failed, peer_closed;
+	bool active, called, pending, peer_closed;
 	char moves_made[160];
 } run_state;
 
@@ -64,8 +64,6 @@ static unsigned int possible_moves(enum move moves[NUM_MOVES])
 		moves[n++] = M_REJECT;
 		moves[n++] = M_DESTROY;
 		moves[n++] = handler_locked ? M_UNLOCK_HANDLER : M_LOCK_HANDLER;
-		if (!run_state.handler_failed)
-			moves[n++] = M_HANDLER_FAILS;
 		if (!removing)
 			moves[n++] = M_REMOVE;
 	}
@@ -120,10 +118,6 @@ static void make_move(struct kunit *test, enum move move)
 	case M_UNLOCK_HANDLER:
 		unlock_handler(id);
 		handler_locked = false;
-		break;
-	case M_HANDLER_FAILS:
-		run_state.handler_failed = true;
-		got.next_return = 1;
 		break;
 	case M_REMOVE:
 		remove_device();

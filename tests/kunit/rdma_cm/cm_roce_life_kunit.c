@@ -87,65 +87,6 @@ static void a_destroy_waits_for_a_callback(struct kunit *test)
 	}
 }
 
-/* The handler of an event returns non-zero while the callback that posted it still runs. */
-static void a_handler_destroys_during_the_callback(struct kunit *test)
-{
-	struct held_callback held = { .type = IB_CM_REP_RECEIVED };
-
-	roce_begin(test);
-	STEPS(S(READY), S(CONNECT));
-	init_completion(&callback_held);
-	init_completion(&callback_goes_on);
-	INIT_WORK_ONSTACK(&held.work, run_held_callback);
-	fake.at_point = hold_callback;
-	fake.point = "cm_roce_callback_ends";
-	got.next_return = 1;
-	queue_work(system_long_wq, &held.work);
-	wait_for_completion(&callback_held);
-	msleep(20);
-	KUNIT_EXPECT_NOT_NULL(test, fake_ib.conn);
-	complete(&callback_goes_on);
-	flush_work(&held.work);
-	flush_workqueue(cm_wq);
-	KUNIT_EXPECT_NULL(test, fake_ib.conn);
-	destroy_work_on_stack(&held.work);
-	expect_event(test, "response", 0, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
-	roce_end(test);
-}
-
-static void remove_device_for_a_while(void)
-{
-	remove_device();
-	msleep(20);
-}
-
-/*
- * A module connects outside of its handler. The device is removed meanwhile, and the handler
- * returns non-zero for that: it destroys the id. The connect and the destroy come one after the
- * other, and the removal does not wait for an ib_cm_id that the destroy has not seen.
- */
-static void a_handler_destroys_during_a_connect(struct kunit *test)
-{
-	static const char *const points[] = { "cm_fsm_applied", "cm_roce_connect" };
-	int i, ret;
-
-	for (i = 0; i < ARRAY_SIZE(points); i++) {
-		roce_begin(test);
-		STEPS(S(READY));
-		got.next_return = 1;
-		fake.at_point = remove_device_for_a_while;
-		fake.point = points[i];
-		ret = t3_rdma_connect(id, &param, &no_ece);
-		KUNIT_EXPECT_NULL(test, fake.point);
-		flush_workqueue(cm_wq);
-		KUNIT_EXPECT_EQ(test, ret, i ? 0 : -ENODEV);
-		KUNIT_EXPECT_EQ(test, fake_ib.reqs, (unsigned int)i);
-		KUNIT_EXPECT_NULL(test, fake_ib.conn);
-		expect_event(test, "removal", 0, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
-		roce_end(test);
-	}
-}
-
 static int held_result;
 
 static void run_held_request(struct work_struct *work)
@@ -282,8 +223,6 @@ static void a_notify_without_a_callback(struct kunit *test)
 
 static struct kunit_case roce_life_cases[] = {
 	KUNIT_CASE(a_destroy_waits_for_a_callback),
-	KUNIT_CASE(a_handler_destroys_during_the_callback),
-	KUNIT_CASE(a_handler_destroys_during_a_connect),
 	KUNIT_CASE(a_request_is_destroyed_during_its_callback),
 	KUNIT_CASE(the_destroy_of_a_listener_waits_for_a_request),
 	KUNIT_CASE(a_disconnect_waits_for_the_end_of_a_notify),

@@ -84,15 +84,6 @@ static const struct conversation conversations[] = {
 	{ "destroy while closing does not abort", {
 		S(READY), S(CONNECT), V(REPLY, 0), S(GOT_ESTABLISHED), S(DISCONNECT), S(DESTROY),
 		V(CLOSES, 1), V(ABORTS, 0), S(CLOSE), S(GOT_NOTHING) } },
-	{ "C17: the handler of ESTABLISHED destroys", {
-		S(READY), S(CONNECT), V(HANDLER_RETURNS, 1), V(REPLY, 0), S(GOT_ESTABLISHED),
-		S(GOT_NOTHING), V(ABORTS, 1) } },
-	{ "C17: the handler of DISCONNECTED destroys", {
-		S(READY), S(CONNECT), V(REPLY, 0), S(GOT_ESTABLISHED), V(HANDLER_RETURNS, 1),
-		S(CLOSE), S(GOT_DISCONNECTED), S(GOT_NOTHING) } },
-	{ "C17: the handler of ROUTE_RESOLVED destroys", {
-		S(BIND), S(RESOLVE), V(LOOKUP_DONE, 0), S(GOT_ADDR), V(HANDLER_RETURNS, 1),
-		S(ROUTE), S(GOT_ROUTE), S(GOT_NOTHING) } },
 	{ "a lookup that fails, and one that does not", {
 		S(BIND), S(RESOLVE), V(LOOKUP_DONE, -ETIMEDOUT), V(GOT_ADDR_ERROR, -ETIMEDOUT),
 		S(RESOLVE), V(RESOLVE, -EINVAL), V(LOOKUP_DONE, 0), S(GOT_ADDR), V(BIND, -EINVAL),
@@ -106,9 +97,6 @@ static const struct conversation conversations[] = {
 	{ "a known route for the second lookup", {
 		S(BIND), S(RESOLVE), V(LOOKUP_DONE, -ETIMEDOUT), V(GOT_ADDR_ERROR, -ETIMEDOUT),
 		S(ROUTE_KNOWN), S(RESOLVE), S(GOT_ADDR), S(GOT_NOTHING), S(DESTROY) } },
-	{ "C17: the handler of ADDR_RESOLVED destroys within the call", {
-		S(BIND), S(ROUTE_KNOWN), V(HANDLER_RETURNS, 1), S(RESOLVE), S(GOT_ADDR),
-		S(GOT_NOTHING) } },
 	{ "a known route while the handler's mutex is held", {
 		S(BIND), S(ROUTE_KNOWN), S(LOCK_HANDLER), S(RESOLVE), S(UNLOCK_HANDLER),
 		S(GOT_ADDR), S(DESTROY) } },
@@ -175,9 +163,6 @@ static const struct conversation conversations[] = {
 	{ "C17: removal with a request", {
 		S(REQUESTED), S(DESTROY_LISTENER), S(REMOVE), S(GOT_REMOVAL), V(REJECTS, 1),
 		V(ACCEPT, -EINVAL), S(DESTROY) } },
-	{ "C17: the handler of DEVICE_REMOVAL destroys", {
-		S(READY), S(CONNECT), V(REPLY, 0), S(GOT_ESTABLISHED), V(HANDLER_RETURNS, 1),
-		S(REMOVE), S(GOT_REMOVAL), S(GOT_NOTHING) } },
 	{ "calls that make_move no sense", {
 		V(LISTEN, 0), V(LISTEN, -EINVAL), V(BIND, -EINVAL), V(ROUTE, -EINVAL),
 		V(CONNECT, -EINVAL), V(ACCEPT, -EINVAL), V(REJECT, -EINVAL), V(ESTABLISH, -EINVAL),
