@@ -66,9 +66,7 @@ static int __init uv_init(void)
 	err = uv_parse_drivers();
 	if (err)
 		return err;
-	err = uv_table_init();
-	if (err)
-		return err;
+	uv_table_init();
 	err = uv_stats_init();
 	if (err)
 		return err;

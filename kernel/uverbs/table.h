@@ -147,7 +147,7 @@ extern struct uv_row uv_device_rows[], uv_pd_rows[], uv_mr_rows[], uv_cq_rows[],
 	uv_post_rows[], uv_srq_rows[], uv_ah_rows[], uv_ioctl_rows[];
 
 /*
- * Sizes of the arrays that a call has on the stack. uv_table_init() checks each row against them.
+ * Sizes of the arrays that a call has on the stack.
  */
 #define UV_MAX_WIRE	320
 #define UV_MAX_ARGS	352
@@ -155,7 +155,7 @@ extern struct uv_row uv_device_rows[], uv_pd_rows[], uv_mr_rows[], uv_cq_rows[],
 #define UV_MAX_HELD	8
 #define UV_MAX_ROWS	128
 
-int uv_table_init(void);
+void uv_table_init(void);
 bool uv_row_driver_has(const struct uv_row *row, const struct ib_device *dev);
 void uv_device_init_supported(struct uv_device *dev, const struct ib_device *ib_dev);
 
