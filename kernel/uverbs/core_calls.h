@@ -145,7 +145,7 @@ static inline struct class *uv_core_class_create(const char *name)
 static inline void uv_zap_vma(struct vm_area_struct *vma)
 {
 	mmap_assert_locked(vma->vm_mm);
-#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 1, 0)
 	zap_vma_ptes(vma, vma->vm_start, vma->vm_end - vma->vm_start);
 #else
 	zap_special_vma_range(vma, vma->vm_start, vma->vm_end - vma->vm_start);
