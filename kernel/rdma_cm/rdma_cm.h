@@ -585,8 +585,7 @@ void cm_events_exit(void);
 /* event.c */
 int cm_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event, int status,
 		  enum cm_dispatch dispatch);
-int cm_conn_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event,
-		       const struct iw_cm_event *iw);
+int cm_reply_post(struct cm_id *id, enum cm_event event, const struct iw_cm_event *iw);
 int cm_request_post(struct cm_id *listener, struct cm_id *id, const struct iw_cm_event *iw);
 struct cm_id *cm_request_alloc(struct cm_listener *l, enum rdma_ucm_port_space ps,
 			       enum ib_qp_type qp_type);

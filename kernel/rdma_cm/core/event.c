@@ -127,22 +127,11 @@ int cm_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event, int 
 	return ret;
 }
 
-/* Events of an iWARP provider that carry parameters of the peer. */
-static bool cm_event_has_params(enum cm_event event)
+/* Queues the reply to a connect or an accept, with the parameters of the peer. */
+int cm_reply_post(struct cm_id *id, enum cm_event event, const struct iw_cm_event *iw)
 {
-	return event == CM_EV_REQUEST || event == CM_EV_REPLY_OK ||
-	       event == CM_EV_RESPONSE || event == CM_EV_REPLY_FAILED ||
-	       event == CM_EV_ESTABLISHED;
-}
+	int ret = cm_event_add(id, &id->slots[CM_SLOT_OPEN], event, iw->status, iw);
 
-/* Queues an event of the provider about a connection, with the parameters of the peer. */
-int cm_conn_event_post(struct cm_id *id, enum cm_slot slot, enum cm_event event,
-		       const struct iw_cm_event *iw)
-{
-	int ret;
-
-	ret = cm_event_add(id, &id->slots[slot], event, iw->status,
-			   cm_event_has_params(event) ? iw : NULL);
 	if (!ret)
 		cm_dispatch(id, CM_DISPATCH_ATOMIC);
 	return ret;

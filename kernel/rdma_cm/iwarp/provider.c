@@ -104,17 +104,19 @@ static int cm_conn_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
 		} else {
 			event = id->qp_prepared ? CM_EV_REPLY_OK : CM_EV_RESPONSE;
 		}
-		return cm_conn_event_post(id, CM_SLOT_OPEN, event, iw_event);
+		return cm_reply_post(id, event, iw_event);
 	case IW_CM_EVENT_ESTABLISHED:
 		/* An accept that failed after its return: CLOSE follows, with the same status. */
 		if (iw_event->status)
 			return 0;
-		return cm_conn_event_post(id, CM_SLOT_OPEN, CM_EV_ESTABLISHED, iw_event);
+		return cm_reply_post(id, CM_EV_ESTABLISHED, iw_event);
 	case IW_CM_EVENT_DISCONNECT:
-		return cm_conn_event_post(id, CM_SLOT_PEER_CLOSE, CM_EV_PEER_CLOSE, iw_event);
+		return cm_event_post(id, CM_SLOT_PEER_CLOSE, CM_EV_PEER_CLOSE, iw_event->status,
+				     CM_DISPATCH_ATOMIC);
 	case IW_CM_EVENT_CLOSE:
 		cm_qp_put(id);
-		return cm_conn_event_post(id, CM_SLOT_CLOSE, CM_EV_CLOSE, iw_event);
+		return cm_event_post(id, CM_SLOT_CLOSE, CM_EV_CLOSE, iw_event->status,
+				     CM_DISPATCH_ATOMIC);
 	default:
 		return -EINVAL;
 	}
