@@ -563,10 +563,10 @@ int t3_rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 len, u8 r
 int t3_rdma_disconnect(struct rdma_cm_id *id);
 int t3_rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *attr, int *mask);
 int t3_rdma_notify(struct rdma_cm_id *id, enum ib_event_type event);
-void t3_rdma_set_service_type(struct rdma_cm_id *id, int tos);
+int t3_rdma_set_service_type(struct rdma_cm_id *id, int tos);
 int t3_rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse);
 int t3_rdma_set_afonly(struct rdma_cm_id *id, int afonly);
-int t3_rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout);
+int t3_rdma_set_ack_timeout(struct rdma_cm_id *id, int timeout);
 
 /* queue.c */
 int cm_event_add(struct cm_id *id, struct cm_pending *pending, enum cm_event event, int status,

@@ -221,19 +221,22 @@ int t3_rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *attr, int *ma
  * t3_rdma_set_service_type - set the IP type of service
  * @id: the id, before it listens or connects
  * @tos: type of service
+ *
+ * Return: 0.
  */
-void t3_rdma_set_service_type(struct rdma_cm_id *id, int tos)
+int t3_rdma_set_service_type(struct rdma_cm_id *id, int tos)
 {
 	to_cm_id(id)->tos = tos;
 	to_cm_id(id)->tos_set = true;
+	return 0;
 }
 
 /**
  * t3_rdma_set_reuseaddr - share the address with other ids that allow it, too
  * @id: the id
- * @reuse: true to share
+ * @reuse: not 0: share
  *
- * Return: 0; -EINVAL if the id listens, or if @reuse is false and the id is bound.
+ * Return: 0; -EINVAL if the id listens, or if @reuse is 0 and the id is bound.
  */
 int t3_rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse)
 {
@@ -249,7 +252,7 @@ int t3_rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse)
 /**
  * t3_rdma_set_afonly - restrict the IPv6 wildcard address to IPv6 peers
  * @id: the id
- * @afonly: true to restrict
+ * @afonly: not 0: restrict
  *
  * Return: 0; -EINVAL if the state is later than bound, or if the id is bound with the restriction:
  * it has the port for IPv6 only.
@@ -275,7 +278,7 @@ int t3_rdma_set_afonly(struct rdma_cm_id *id, int afonly)
  *
  * Return: 0; -EINVAL for an id whose QP type is not RC.
  */
-int t3_rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout)
+int t3_rdma_set_ack_timeout(struct rdma_cm_id *id, int timeout)
 {
 	if (id->qp_type != IB_QPT_RC)
 		return -EINVAL;

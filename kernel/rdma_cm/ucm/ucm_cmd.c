@@ -173,35 +173,14 @@ int ucm_notify(struct ucm_call *call)
 
 /* --- options ------------------------------------------------------------- */
 
-static int ucm_set_tos(struct rdma_cm_id *id, int value)
-{
-	t3_rdma_set_service_type(id, value);
-	return 0;
-}
-
-static int ucm_set_ack_timeout(struct rdma_cm_id *id, int value)
-{
-	return t3_rdma_set_ack_timeout(id, value);
-}
-
-static int ucm_set_reuseaddr(struct rdma_cm_id *id, int value)
-{
-	return t3_rdma_set_reuseaddr(id, !!value);
-}
-
-static int ucm_set_afonly(struct rdma_cm_id *id, int value)
-{
-	return t3_rdma_set_afonly(id, !!value);
-}
-
 static const struct {
 	int (*set)(struct rdma_cm_id *id, int value);
 	u8 len;
 } ucm_id_options[] = {
-	[RDMA_OPTION_ID_TOS]		= { ucm_set_tos, sizeof(u8) },
-	[RDMA_OPTION_ID_REUSEADDR]	= { ucm_set_reuseaddr, sizeof(int) },
-	[RDMA_OPTION_ID_AFONLY]		= { ucm_set_afonly, sizeof(int) },
-	[RDMA_OPTION_ID_ACK_TIMEOUT]	= { ucm_set_ack_timeout, sizeof(u8) },
+	[RDMA_OPTION_ID_TOS]		= { t3_rdma_set_service_type, sizeof(u8) },
+	[RDMA_OPTION_ID_REUSEADDR]	= { t3_rdma_set_reuseaddr, sizeof(int) },
+	[RDMA_OPTION_ID_AFONLY]		= { t3_rdma_set_afonly, sizeof(int) },
+	[RDMA_OPTION_ID_ACK_TIMEOUT]	= { t3_rdma_set_ack_timeout, sizeof(u8) },
 };
 
 /* Runs before the context is locked. ucm_set_option() reports a wrong length and a fault. */
