@@ -3,6 +3,7 @@
 #ifndef T3_RDMA_CM_COMPAT_H
 #define T3_RDMA_CM_COMPAT_H
 
+#include <linux/sched.h>
 #include <linux/sched/coredump.h>
 #include <linux/sched/task.h>
 #include <linux/version.h>

@@ -189,6 +189,18 @@ struct cm_roce_key {
 };
 
 /**
+ * struct cm_update - an update of what depends on interfaces and addresses; update.c
+ * @work: calls @update
+ * @update: the function
+ * @took: how long it took last; jiffies
+ */
+struct cm_update {
+	struct delayed_work work;
+	void (*update)(void);
+	unsigned long took;		/* read at any time */
+};
+
+/**
  * struct cm_listener - an id that listens, on one device and address
  * @ref: references, of @id's list and of the provider
  * @id: the id
@@ -604,11 +616,12 @@ void cm_addr_copy(struct sockaddr *to, const struct sockaddr *from);
 int t3_rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
 int cm_bind(struct cm_id *id, const struct sockaddr *addr, const struct sockaddr *dst);
 int cm_bind_any(struct cm_id *id, const struct sockaddr *dst);
+enum cm_event cm_addr_result(struct cm_id *id, int *status);
 
 /* lookup.c */
-int cm_addr_lookup(struct cm_id *id, const struct sockaddr *dst, unsigned long timeout_ms);
+int cm_lookup_begin(struct cm_id *id);
+void cm_lookup_end(struct cm_id *id);
 void cm_addr_cancel(struct cm_id *id);
-enum cm_event cm_addr_result(struct cm_id *id, int *status);
 
 /* device.c */
 int cm_dev_attach(struct cm_id *id);
@@ -632,7 +645,6 @@ void cm_dev_visit_ids(struct cm_dev *dev, void (*visit)(struct cm_id *id));
 /* client.c */
 int cm_devices_init(int (*nl_info)(struct ib_client_nl_info *res));
 void cm_devices_exit(void);
-void cm_queue_listen_update(void);
 
 /* port.c */
 int cm_port_assign(struct cm_id *id);
@@ -657,8 +669,13 @@ void cm_listener_put(struct cm_listener *l);
 void cm_unlisten(struct cm_id *id, struct cm_dev *dev);
 int cm_listen_start(struct cm_id *id);
 void cm_listen_stop(struct cm_id *id);
-void cm_update_listeners(void);
 void cm_listen_on_added(struct cm_dev *dev);
+void cm_queue_listen_update(void);
+void cm_cancel_listen_update(void);
+
+/* update.c */
+void cm_update_work(struct work_struct *work);
+void cm_update_queue(struct cm_update *update);
 
 /* multicast.c */
 int t3_rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, u8 join_state,

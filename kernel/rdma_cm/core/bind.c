@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The addresses, the device and the port of an id: bind, and the result of a lookup (lookup.c).
+ * The addresses, the device and the port of an id: bind, and the result of a lookup (resolve.c).
  *
  * A call changes the addresses of an id in CM_ST_BINDING and CM_ST_ADDR_QUERY, where the table
  * refuses other calls. After a lookup the worker changes them: the callback of the lookup, or the
@@ -118,4 +118,42 @@ int cm_bind_any(struct cm_id *id, const struct sockaddr *dst)
 int t3_rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
 	return cm_bind(to_cm_id(id), addr, NULL);
+}
+
+/* --- a lookup ------------------------------------------------------------ */
+
+/**
+ * cm_addr_result - take over the result of a lookup
+ * @id: the id
+ * @status: result of the lookup; becomes -ENODEV if no RDMA device is on the route
+ *
+ * Return: the event for the state table.
+ */
+enum cm_event cm_addr_result(struct cm_id *id, int *status)
+{
+	struct sockaddr_storage before = id->base.id.route.addr.src_addr;
+
+	lockdep_assert_held(&id->handler_mutex);
+	if (cm_state(id) != CM_ST_ADDR_QUERY)
+		return *status ? CM_EV_ADDR_FAILED : CM_EV_ADDR_DONE;
+	if (*status)
+		goto failed;
+	cm_port_set_addr(id, cm_src(id), (struct sockaddr *)&id->peer.local);
+	if (cm_dev_of(id))
+		return CM_EV_ADDR_DONE;
+	*status = cm_dev_attach(id);
+	if (*status)
+		goto failed;
+	*status = cm_port_reserve(id, true);
+	if (*status) {
+		cm_dev_detach(id);
+		goto failed;
+	}
+	cm_res_add(&id->base);
+	return CM_EV_ADDR_DONE;
+failed:
+	/* The next lookup may find another route. */
+	cm_port_set_addr(id, cm_src(id), (struct sockaddr *)&before);
+	id->base.id.route.addr.dev_addr.bound_dev_if = id->bound_if;
+	return CM_EV_ADDR_FAILED;
 }

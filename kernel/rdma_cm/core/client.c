@@ -10,7 +10,6 @@
 #include <linux/slab.h>
 #include <net/addrconf.h>
 
-#include "compat.h"
 #include "rdma_cm.h"
 
 /* --- link addresses, IP addresses, namespaces -------------------------------- */
@@ -57,55 +56,16 @@ static void cm_update_link_addrs(void)
 	mutex_unlock(&cm_devices_mutex);
 }
 
-/*
- * An update of everything that depends on interfaces and addresses. The delay is for processes that
- * change them in a loop, and may have many ids: they use a fifth of a processor, unless an update
- * takes so long that the changes of others would have to wait.
- */
-struct cm_update {
-	struct delayed_work work;
-	void (*update)(void);
-	unsigned long took;		/* jiffies; read at any time */
-};
-
-static void cm_update(struct work_struct *work)
-{
-	struct cm_update *update = container_of(work, struct cm_update, work.work);
-	unsigned long start = jiffies;
-
-	update->update();
-	WRITE_ONCE(update->took, jiffies - start);
-}
-
-static unsigned long cm_update_delay(const struct cm_update *update)
-{
-	return HZ / 50 + min(4 * READ_ONCE(update->took), (unsigned long)HZ);
-}
-
-static void cm_update_queue(struct cm_update *update)
-{
-	queue_delayed_work(t3_unbound_wq, &update->work, cm_update_delay(update));
-}
-
-/* Two, as listeners may take long. */
 static struct cm_update cm_link_addrs_update = {
-	__DELAYED_WORK_INITIALIZER(cm_link_addrs_update.work, cm_update, 0), cm_update_link_addrs,
+	__DELAYED_WORK_INITIALIZER(cm_link_addrs_update.work, cm_update_work, 0),
+	cm_update_link_addrs,
 };
-
-static struct cm_update cm_listeners_update = {
-	__DELAYED_WORK_INITIALIZER(cm_listeners_update.work, cm_update, 0), cm_update_listeners,
-};
-
-void cm_queue_listen_update(void)
-{
-	cm_update_queue(&cm_listeners_update);
-}
 
 /* None runs any more when this returns, if none is queued meanwhile. */
 static void cm_cancel_updates(void)
 {
 	cancel_delayed_work_sync(&cm_link_addrs_update.work);
-	cancel_delayed_work_sync(&cm_listeners_update.work);
+	cm_cancel_listen_update();
 }
 
 static int cm_netdev_event(struct notifier_block *self, unsigned long event, void *ptr)

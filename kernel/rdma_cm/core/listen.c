@@ -15,6 +15,24 @@ static struct list_head cm_listening_ids __guarded_by(&cm_devices_mutex) =
 	LIST_HEAD_INIT(cm_listening_ids);
 static u64 cm_last_update __guarded_by(&cm_devices_mutex);
 
+static void cm_update_listeners(void);
+
+static struct cm_update cm_listeners_update = {
+	__DELAYED_WORK_INITIALIZER(cm_listeners_update.work, cm_update_work, 0),
+	cm_update_listeners,
+};
+
+void cm_queue_listen_update(void)
+{
+	cm_update_queue(&cm_listeners_update);
+}
+
+/* None runs any more when this returns, if none is queued meanwhile. */
+void cm_cancel_listen_update(void)
+{
+	cancel_delayed_work_sync(&cm_listeners_update.work);
+}
+
 /* --- one device ---------------------------------------------------------- */
 
 /* Those on which the id is to listen, or NULL without memory. The caller frees them. */
@@ -350,8 +368,8 @@ static void cm_visit_listening(struct cm_dev *added)
 	mutex_unlock(&cm_devices_mutex);
 }
 
-/* Addresses have come or gone, or net devices have moved. One work item calls this. */
-void cm_update_listeners(void)
+/* Addresses have come or gone, or net devices have moved. */
+static void cm_update_listeners(void)
 {
 	cm_visit_listening(NULL);
 }

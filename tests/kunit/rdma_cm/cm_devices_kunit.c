@@ -504,7 +504,7 @@ static void an_id_that_is_busy_during_an_update(struct kunit *test)
 	busy = to_cm_id(id);
 	cm_unlisten(busy, NULL);
 	mutex_lock(&busy->listen_mutex);
-	cm_update(&cm_listeners_update.work.work);
+	cm_update_work(&cm_listeners_update.work.work);
 	KUNIT_EXPECT_EQ(test, fake.listens, 0u);
 	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&cm_listeners_update.work));
 	mutex_unlock(&busy->listen_mutex);

@@ -424,7 +424,7 @@ static void the_link_address_changes(struct kunit *test)
 		STEPS(S(GOT_NOTHING));
 		fake_link_address(2);
 		expect_event(test, "change", roce, RDMA_CM_EVENT_ADDR_CHANGE, 0);
-		/* That has been told, and that is known. */
+		/* That was reported, and that is known. */
 		fake_link_address(2);
 		fake_link_address(0);
 		STEPS(S(GOT_NOTHING));

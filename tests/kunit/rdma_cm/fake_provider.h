@@ -794,6 +794,7 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #include "state.c"
 #include "queue.c"
 #include "listener.c"
+#include "update.c"
 #include "listen.c"
 #include "multicast.c"
 #include "bind.c"
