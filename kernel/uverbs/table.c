@@ -4,8 +4,6 @@
  * write.c and ioctl.c look them up.
  */
 
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include "core_calls.h"
 #include "rows.h"
 

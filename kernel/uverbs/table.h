@@ -146,9 +146,7 @@ extern unsigned int uv_row_count;
 extern struct uv_row uv_device_rows[], uv_pd_rows[], uv_mr_rows[], uv_cq_rows[], uv_qp_rows[],
 	uv_post_rows[], uv_srq_rows[], uv_ah_rows[], uv_ioctl_rows[];
 
-/*
- * Sizes of the arrays that a call has on the stack.
- */
+/* Sizes of the arrays that a call has on the stack. */
 #define UV_MAX_WIRE	320
 #define UV_MAX_ARGS	352
 #define UV_MAX_FIELDS	20	/* at most 32: sets of fields have 32 bits */

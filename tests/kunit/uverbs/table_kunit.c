@@ -96,11 +96,6 @@ static u16 arg_size(const struct uv_field *field)
 	}
 }
 
-static bool is_result(const struct uv_field *field)
-{
-	return field->kind == UV_OUT || field->kind == UV_OUT_LEN;
-}
-
 static void write_fields_fit(struct kunit *test, const struct uv_row *row)
 {
 	unsigned int i, results = 0;
@@ -112,16 +107,17 @@ static void write_fields_fit(struct kunit *test, const struct uv_row *row)
 		KUNIT_EXPECT_GE(test, row->write.request, sizeof(u64));
 	for (i = 0; i < row->nfields; i++) {
 		const struct uv_write_field *field = &row->write.fields[i];
+		bool result = uv_field_is_result(&field->f);
 
-		if (is_result(&field->f) || field->f.kind == UV_NEW || field->f.kind == UV_FD_NEW)
+		if (result || field->f.kind == UV_NEW || field->f.kind == UV_FD_NEW)
 			KUNIT_EXPECT_LE(test, field->response_offset + field->f.len,
 					row->write.response);
 		else
 			KUNIT_EXPECT_LE(test, field->request_offset + field->f.len,
 					row->write.request);
 		/* Inputs are first. */
-		KUNIT_EXPECT_TRUE(test, is_result(&field->f) || !results);
-		results += is_result(&field->f);
+		KUNIT_EXPECT_TRUE(test, result || !results);
+		results += result;
 	}
 }
 
@@ -198,7 +194,7 @@ static void derived_members_match_fields(struct kunit *test)
 	for (i = 0; i < row->nfields; i++) {
 		const struct uv_field *field = uv_row_field(row, i);
 		bool made = field->kind == UV_NEW || field->kind == UV_FD_NEW;
-		bool result = is_result(field);
+		bool result = field->kind == UV_OUT || field->kind == UV_OUT_LEN;
 		bool written = field->kind == UV_BUF && field->flags & UV_BUF_OUT;
 
 		if (row->abi != UV_ABI_IOCTL) {
