@@ -13,6 +13,8 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
+#include <t3_update.h>
+
 #include "cm.h"
 #include "wire/rdmap.h"
 
@@ -883,15 +885,14 @@ static void t3_cm_addrs_work(struct work_struct *work)
 
 /*
  * An address or an interface was removed: abort the connections that used it. The owner of a
- * namespace may remove any number of them with rtnl held, so one work item looks for all. Its delay
- * is for an owner who does that in a loop: he uses a fifth of a processor.
+ * namespace may remove any number of them with rtnl held, so one work item looks for all.
  */
 void t3_cm_addr_removed(struct t3_dev *dev)
 {
 	struct t3_cm_dev *cm = dev->cm;
 
 	queue_delayed_work(t3_cm_wq, &cm->addrs_work,
-			   HZ / 50 + min(4 * READ_ONCE(cm->addrs_took), (unsigned long)HZ));
+			   t3_update_delay(READ_ONCE(cm->addrs_took)));
 }
 
 /*

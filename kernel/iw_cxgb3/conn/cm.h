@@ -328,7 +328,7 @@ void t3_cm_shut_down(struct t3_dev *dev);
  * wait for a thread that takes it.
  */
 void t3_cm_stop(struct t3_dev *dev);
-/* Process context: an interface of the card has lost an address; NULL: it is removed. */
+/* Process context: an interface of the card has lost an address, or is removed. Does not wait. */
 void t3_cm_addr_removed(struct t3_dev *dev);
 /* After ib_unregister_device(). Waits for the last endpoint and all work items. */
 void t3_cm_close(struct t3_dev *dev);

@@ -3,6 +3,8 @@
  * Updates of what depends on interfaces and addresses. The notifiers of their changes only queue
  * them.
  */
+#include <t3_update.h>
+
 #include "compat.h"
 #include "rdma_cm.h"
 
@@ -16,17 +18,8 @@ void cm_update_work(struct work_struct *work)
 	WRITE_ONCE(update->took, jiffies - start);
 }
 
-/*
- * The delay is for processes that change interfaces and addresses in a loop, and may have many
- * ids: they use a fifth of a processor, unless an update takes so long that the changes of others
- * would have to wait.
- */
-static unsigned long cm_update_delay(const struct cm_update *update)
-{
-	return HZ / 50 + min(4 * READ_ONCE(update->took), (unsigned long)HZ);
-}
-
 void cm_update_queue(struct cm_update *update)
 {
-	queue_delayed_work(t3_unbound_wq, &update->work, cm_update_delay(update));
+	queue_delayed_work(t3_unbound_wq, &update->work,
+			   t3_update_delay(READ_ONCE(update->took)));
 }

@@ -515,9 +515,7 @@ static void an_id_that_is_busy_during_an_update(struct kunit *test)
 /* Of an update that one user makes long the others do not wait four times as long. */
 static void the_pause_after_a_long_update(struct kunit *test)
 {
-	struct cm_update update = { .took = 60 * HZ };
-
-	KUNIT_EXPECT_LE(test, cm_update_delay(&update), 2ul * HZ);
+	KUNIT_EXPECT_LE(test, t3_update_delay(60 * HZ), 2ul * HZ);
 }
 
 /* A provider with sockets listens in the namespace of its net device. */
