@@ -639,7 +639,7 @@ bool cm_dev_link_listener(struct cm_listener *l);
 void cm_dev_unlink_listener(struct cm_listener *l);
 void cm_dev_list(struct cm_dev *dev);
 void cm_dev_unlist(struct cm_dev *dev);
-struct cm_dev *cm_next_device(u64 after);
+struct cm_dev *cm_next_device(u64 *at);
 void cm_dev_visit_ids(struct cm_dev *dev, void (*visit)(struct cm_id *id));
 
 /* client.c */

@@ -45,15 +45,10 @@ static void cm_update_link_addrs(void)
 	struct cm_dev *dev;
 	u64 at = 0;
 
-	mutex_lock(&cm_devices_mutex);
-	while ((dev = cm_next_device(at))) {
-		at = dev->seq;
-		mutex_unlock(&cm_devices_mutex);
+	while ((dev = cm_next_device(&at))) {
 		cm_dev_visit_ids(dev, cm_update_link_addr);
 		cm_dev_put(dev);
-		mutex_lock(&cm_devices_mutex);
 	}
-	mutex_unlock(&cm_devices_mutex);
 }
 
 static struct cm_update cm_link_addrs_update = {

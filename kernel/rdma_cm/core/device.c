@@ -18,8 +18,6 @@
 
 /* Devices, and ids that listen (listen.c). */
 DEFINE_MUTEX(cm_devices_mutex);
-/* A bound of the time for which a walk holds the lock of a device. */
-#define CM_MAX_IDS_LOCKED 256
 /* Changed under the mutex, read under RCU, too. */
 static struct list_head cm_devices __guarded_by(&cm_devices_mutex) = LIST_HEAD_INIT(cm_devices);
 static u64 cm_last_dev __guarded_by(&cm_devices_mutex);
@@ -150,6 +148,9 @@ static bool cm_dev_add_id(struct cm_dev *dev, struct cm_id *id)
 	spin_unlock(&dev->lock);
 	return present;
 }
+
+/* A bound of the time for which a walk holds the lock of a device. */
+#define CM_MAX_IDS_LOCKED 256
 
 /* The next id of a walk, or NULL. It becomes the last one of the list. */
 static struct cm_id *cm_dev_next_id(struct cm_dev *dev)
@@ -370,17 +371,20 @@ void cm_dev_unlist(struct cm_dev *dev)
 	mutex_unlock(&cm_devices_mutex);
 }
 
-/* The next device of a walk that drops the mutex, with a reference. @after: number of the last. */
-struct cm_dev *cm_next_device(u64 after)
+/* The next device of a walk, with a reference, or NULL. @at: number of the last one; 0 at first. */
+struct cm_dev *cm_next_device(u64 *at)
 {
-	struct cm_dev *dev;
+	struct cm_dev *dev, *next = NULL;
 
-	lockdep_assert_held(&cm_devices_mutex);
+	mutex_lock(&cm_devices_mutex);
 	list_for_each_entry(dev, &cm_devices, item) {
-		if (dev->seq <= after)
+		if (dev->seq <= *at)
 			continue;
 		refcount_inc(&dev->users);
-		return dev;
+		*at = dev->seq;
+		next = dev;
+		break;
 	}
-	return NULL;
+	mutex_unlock(&cm_devices_mutex);
+	return next;
 }

@@ -253,32 +253,39 @@ static void cm_dev_warn_listen(struct cm_dev *dev, struct cm_id *id, int error)
 	}
 }
 
-/* Return: 0, also if a device refuses that is not for the id; or the first error. */
+/* Return: 0, also if the device does not count: of another kind or namespace, or removed. */
+static int cm_listen_on_device(struct cm_id *id, struct cm_dev *dev,
+			       int (*listen)(struct cm_id *id, struct cm_dev *dev))
+{
+	int ret = 0;
+
+	if (cm_dev_is_for(dev, id))
+		ret = listen(id, dev);
+	mutex_lock(&cm_devices_mutex);
+	if (cm_dev_removed(dev) || cm_state(id) != CM_ST_LISTENING)
+		ret = 0;
+	if (ret)
+		cm_dev_warn_listen(dev, id, ret);
+	mutex_unlock(&cm_devices_mutex);
+	return ret;
+}
+
+/* Return: 0, or the first error of a device that counts. */
 static int cm_listen_on_devices(struct cm_id *id,
 				int (*listen)(struct cm_id *id, struct cm_dev *dev))
 {
-	bool in_use = false, is_for;
 	struct cm_dev *dev;
+	bool in_use = false;
 	int first = 0, ret;
 	u64 at = 0;
 
-	mutex_lock(&cm_devices_mutex);
-	while ((dev = cm_next_device(at))) {
-		at = dev->seq;
-		mutex_unlock(&cm_devices_mutex);
-		is_for = cm_dev_is_for(dev, id);
-		ret = is_for ? listen(id, dev) : 0;
-		mutex_lock(&cm_devices_mutex);
-		/* A device of another kind or namespace, or that is removed, does not count. */
-		if (ret && !cm_dev_removed(dev) && cm_state(id) == CM_ST_LISTENING) {
-			cm_dev_warn_listen(dev, id, ret);
-			in_use |= ret == -EADDRINUSE;
-			if (ret != -EAFNOSUPPORT && !first)
-				first = ret;
-		}
+	while ((dev = cm_next_device(&at))) {
+		ret = cm_listen_on_device(id, dev, listen);
+		in_use |= ret == -EADDRINUSE;
+		if (ret != -EAFNOSUPPORT && !first)
+			first = ret;
 		cm_dev_put(dev);
 	}
-	mutex_unlock(&cm_devices_mutex);
 	return in_use ? -EADDRINUSE : first;
 }
 
@@ -320,52 +327,48 @@ void cm_listen_stop(struct cm_id *id)
 	mutex_unlock(&cm_devices_mutex);
 }
 
+static u64 cm_begin_update(void)
+{
+	u64 update;
+
+	mutex_lock(&cm_devices_mutex);
+	update = ++cm_last_update;
+	mutex_unlock(&cm_devices_mutex);
+	return update;
+}
+
 /* The next id for an update, with a reference; or NULL. */
 static struct cm_id *cm_next_listening(u64 update)
 {
 	struct cm_id *id;
 
-	lockdep_assert_held(&cm_devices_mutex);
+	mutex_lock(&cm_devices_mutex);
 	id = list_first_entry_or_null(&cm_listening_ids, struct cm_id, listening);
-	if (!id || id->listen_update >= update)
-		return NULL;
-	id->listen_update = update;
-	list_move_tail(&id->listening, &cm_listening_ids);
-	cm_id_get(id);
+	if (id && id->listen_update < update) {
+		id->listen_update = update;
+		list_move_tail(&id->listening, &cm_listening_ids);
+		cm_id_get(id);
+	} else {
+		id = NULL;
+	}
+	mutex_unlock(&cm_devices_mutex);
 	return id;
 }
 
-static void cm_listen_again(struct cm_id *id, struct cm_dev *added)
-{
-	int ret;
-
-	if (!added) {
-		cm_listen_on_devices(id, cm_listen_unless_busy);
-		return;
-	}
-	ret = cm_dev_is_for(added, id) ? cm_listen_unless_busy(id, added) : 0;
-	if (!ret || cm_state(id) != CM_ST_LISTENING)
-		return;
-	mutex_lock(&cm_devices_mutex);
-	cm_dev_warn_listen(added, id, ret);
-	mutex_unlock(&cm_devices_mutex);
-}
-
+/* @added: only on this device; NULL: on all. */
 static void cm_visit_listening(struct cm_dev *added)
 {
+	u64 update = cm_begin_update();
 	struct cm_id *id;
-	u64 update;
 
-	mutex_lock(&cm_devices_mutex);
-	update = ++cm_last_update;
 	while ((id = cm_next_listening(update))) {
-		mutex_unlock(&cm_devices_mutex);
-		cm_listen_again(id, added);
+		if (added)
+			cm_listen_on_device(id, added, cm_listen_unless_busy);
+		else
+			cm_listen_on_devices(id, cm_listen_unless_busy);
 		cm_id_put(id);
 		cond_resched();
-		mutex_lock(&cm_devices_mutex);
 	}
-	mutex_unlock(&cm_devices_mutex);
 }
 
 /* Addresses have come or gone, or net devices have moved. */
