@@ -34,7 +34,7 @@ struct t3_transition {
 	 (unsigned int)(event) < ARRAY_SIZE((table)[0]) &&				\
 	 (table)[state][event].legal ? &(table)[state][event] : NULL)
 
-/* The name of a state, an event or an action. */
+/* The name of a state or an event. */
 #define t3_fsm_name(names, i)	((unsigned int)(i) < ARRAY_SIZE(names) ? (names)[i] : "?")
 
 #define T3_FSM_HISTORY		16	/* power of two */

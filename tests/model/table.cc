@@ -12,6 +12,8 @@ extern "C" {
 #include "kernel/rdma_cm/core/cm_fsm.h"
 }
 
+#include "tests/unit/kernel/action_names.hh"
+
 namespace {
 
 std::string constant(const char* prefix, const char* name) {
@@ -23,9 +25,9 @@ std::string constant(const char* prefix, const char* name) {
 
 std::string actions(const t3_transition& cell, const char* separator) {
     std::string text;
-    for (unsigned bit = 0; bit < CM_NUM_ACTIONS; ++bit)
+    for (unsigned bit = 0; bit < kCmActions.size(); ++bit)
         if (cell.actions >> bit & 1)
-            text += (text.empty() ? "" : separator) + std::string(cm_action_name(bit));
+            text += (text.empty() ? "" : separator) + std::string(kCmActions[bit]);
     return text;
 }
 
@@ -50,8 +52,8 @@ void promela(const Fault& fault) {
         std::printf("#define %s %d\n", constant("ST_", cm_state_name(cm_state(s))).c_str(), s);
     for (int e = 0; e < CM_NUM_EVENTS; ++e)
         std::printf("#define %s %d\n", constant("EV_", cm_event_name(cm_event(e))).c_str(), e);
-    for (unsigned bit = 0; bit < CM_NUM_ACTIONS; ++bit)
-        std::printf("#define %s %u\n", constant("ACT_", cm_action_name(bit)).c_str(), 1u << bit);
+    for (unsigned bit = 0; bit < kCmActions.size(); ++bit)
+        std::printf("#define %s %u\n", constant("ACT_", kCmActions[bit]).c_str(), 1u << bit);
     // A C array, so that a lookup is one access: next state and actions, or -1.
     std::printf("c_decl {\n\tstatic const int cells[%d][%d] = {\n", CM_NUM_STATES, CM_NUM_EVENTS);
     for (int s = 0; s < CM_NUM_STATES; ++s) {

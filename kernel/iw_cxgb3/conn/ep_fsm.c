@@ -271,12 +271,6 @@ static const char *const ep_event_names[EP_NUM_EVENTS] = {
 	[EP_EV_DEVICE_DOWN]	= "device-down",
 };
 
-static const char *const ep_action_names[EP_NUM_ACTIONS] = {
-	"stop-timer", "start-timer", "qp-peer-close", "qp-lost", "send-close", "send-abort",
-	"send-abort-rpl", "report-peer-close", "qp-closed", "qp-disconnected", "release",
-	"report-end", "device-fatal", "send-open", "send-terminate",
-};
-
 const struct t3_transition *ep_fsm(enum ep_state state, enum ep_event event)
 {
 	return t3_fsm_lookup(ep_table, state, event);
@@ -305,9 +299,4 @@ const char *ep_state_name(enum ep_state state)
 const char *ep_event_name(enum ep_event event)
 {
 	return t3_fsm_name(ep_event_names, event);
-}
-
-const char *ep_action_name(unsigned int bit)
-{
-	return t3_fsm_name(ep_action_names, bit);
 }

@@ -95,12 +95,9 @@ enum ep_action {
 	EP_ACT_SEND_TERMINATE	= 1 << 14,	/* a failure is EP_EV_ABORT */
 };
 
-#define EP_NUM_ACTIONS	15
-
 const struct t3_transition *ep_fsm(enum ep_state state, enum ep_event event);
 bool ep_state_has_timer(enum ep_state state);
 const char *ep_state_name(enum ep_state state);
 const char *ep_event_name(enum ep_event event);
-const char *ep_action_name(unsigned int bit);
 
 #endif /* IW_CXGB3_EP_FSM_H */

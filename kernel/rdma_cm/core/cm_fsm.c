@@ -286,13 +286,6 @@ static const char *const cm_event_names[CM_NUM_EVENTS] = {
 	[CM_EV_REMOVE]		= "remove",
 };
 
-static const char *const cm_action_names[CM_NUM_ACTIONS] = {
-	"unlisten", "close", "abort", "cancel", "reject", "drop-qp", "report-addr",
-	"report-addr-error", "report-route", "report-request", "report-response",
-	"report-established", "report-failed", "report-disconnected", "report-removal",
-	"report-notice",
-};
-
 const struct t3_transition *cm_fsm(enum cm_state state, enum cm_event event)
 {
 	return t3_fsm_lookup(cm_table, state, event);
@@ -306,9 +299,4 @@ const char *cm_state_name(enum cm_state state)
 const char *cm_event_name(enum cm_event event)
 {
 	return t3_fsm_name(cm_event_names, event);
-}
-
-const char *cm_action_name(unsigned int bit)
-{
-	return t3_fsm_name(cm_action_names, bit);
 }

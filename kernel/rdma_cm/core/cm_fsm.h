@@ -96,7 +96,6 @@ enum cm_action {
 	CM_ACT_REPORT_NOTICE		= 1 << 15,	/* an event that leaves the state */
 };
 
-#define CM_NUM_ACTIONS	16
 #define CM_ACT_SLEEPS \
 	(CM_ACT_UNLISTEN | CM_ACT_CLOSE | CM_ACT_ABORT | CM_ACT_CANCEL | CM_ACT_REJECT)
 #define CM_ACT_REPORTS \
@@ -111,6 +110,5 @@ enum cm_action {
 const struct t3_transition *cm_fsm(enum cm_state state, enum cm_event event);
 const char *cm_state_name(enum cm_state state);
 const char *cm_event_name(enum cm_event event);
-const char *cm_action_name(unsigned int bit);
 
 #endif

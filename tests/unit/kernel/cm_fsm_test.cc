@@ -13,6 +13,8 @@ extern "C" {
 #include "kernel/rdma_cm/core/cm_fsm.h"
 }
 
+#include "tests/unit/kernel/action_names.hh"
+
 namespace {
 
 struct Cell {
@@ -58,13 +60,11 @@ void expect_complete_and_unique(std::vector<std::string> names) {
 }
 
 TEST(CmTable, names_are_complete_and_unique) {
-    std::vector<std::string> states, events, actions;
+    std::vector<std::string> states, events, actions{kCmActions.begin(), kCmActions.end()};
     for (int s = 0; s < CM_NUM_STATES; ++s)
         states.push_back(cm_state_name(cm_state(s)));
     for (int e = 0; e < CM_NUM_EVENTS; ++e)
         events.push_back(cm_event_name(cm_event(e)));
-    for (unsigned bit = 0; bit < CM_NUM_ACTIONS; ++bit)
-        actions.push_back(cm_action_name(bit));
     for (const auto& names : {states, events, actions})
         expect_complete_and_unique(names);
 }
