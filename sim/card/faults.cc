@@ -15,8 +15,7 @@ spdlog::logger& flog = logger("faults");
 
 constexpr Time millisecond = 1'000'000;
 
-constexpr std::uint32_t pcie_pexerr = hw::bit(0), pcie_unexpected_completion = hw::bit(6);
-constexpr std::uint32_t pex_err_completion = hw::bit(0);
+constexpr std::uint32_t pcie_unexpected_completion = hw::bit(6);
 constexpr std::uint32_t mc7_uncorrectable = hw::bit(1);
 
 } // namespace

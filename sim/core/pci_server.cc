@@ -9,7 +9,7 @@
 namespace t3sim {
 namespace {
 
-spdlog::logger& log = logger("bus");
+spdlog::logger& bus_log = logger("bus");
 
 /// Size of the next access at @p offset with @p left bytes to go: 8, 4, 2 or 1, aligned.
 unsigned access_size(std::uint64_t offset, std::uint64_t left) {
@@ -91,8 +91,8 @@ void PciServer::refresh_command() {
 
 bool PciServer::bus_error(const char* what, std::uint64_t addr, std::size_t size) {
     bus_errors_++;
-    log.debug("bus error: {} of {} bytes at {:#x}{}", what, size, addr,
-              bus_master_ ? "" : " (bus mastering is off)");
+    bus_log.debug("bus error: {} of {} bytes at {:#x}{}", what, size, addr,
+                  bus_master_ ? "" : " (bus mastering is off)");
     if (dma_.lost())
         fail("its memory is gone");
     return false;

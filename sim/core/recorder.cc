@@ -14,7 +14,7 @@
 namespace t3sim {
 namespace {
 
-spdlog::logger& log = logger("record");
+spdlog::logger& record_log = logger("record");
 
 constexpr std::size_t flush_size = 64 << 10;
 constexpr Time flush_time = 100'000'000;
@@ -101,7 +101,7 @@ void Recorder::record(std::uint8_t card, const RecordHead& head, Bytes data) {
                 throw std::runtime_error("cannot rename '" + path_ + "': " + std::strerror(errno));
             begin();
         } catch (const std::runtime_error& e) {
-            log.error("the recording ends: {}", e.what());
+            record_log.error("the recording ends: {}", e.what());
             failed_ = true;
             return;
         }
@@ -118,7 +118,7 @@ void Recorder::flush() {
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
-            log.error("the recording ends: cannot write '{}': {}", path_, std::strerror(errno));
+            record_log.error("the recording ends: cannot write '{}': {}", path_, std::strerror(errno));
             failed_ = true;
             break;
         }

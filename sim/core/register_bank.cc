@@ -10,7 +10,7 @@
 namespace t3sim {
 namespace {
 
-spdlog::logger& log = logger("mmio");
+spdlog::logger& mmio_log = logger("mmio");
 
 [[noreturn]] void bad_row(const std::string& bank, const std::string& what) {
     throw std::logic_error("register bank " + bank + ": " + what);
@@ -71,7 +71,8 @@ const char* RegisterBank::name(std::uint32_t offset) const {
 
 void RegisterBank::log_unmodelled(Entry& entry, const char* how) {
     if (!std::exchange(entry.logged, true))
-        log.info("{}: {} of {} ({:#x}), which is not modelled", name_, how, entry.name, entry.row.offset);
+        mmio_log.info("{}: {} of {} ({:#x}), which is not modelled", name_, how, entry.name,
+                      entry.row.offset);
 }
 
 void RegisterBank::log_unknown(std::uint32_t offset, const char* how) {
@@ -80,7 +81,7 @@ void RegisterBank::log_unknown(std::uint32_t offset, const char* how) {
             return;
         unknown_logged_[slot(offset)] = true;
     }
-    log.debug("{}: {} of {:#x}, where no register is documented", name_, how, offset);
+    mmio_log.debug("{}: {} of {:#x}, where no register is documented", name_, how, offset);
 }
 
 std::uint32_t RegisterBank::read(std::uint32_t offset) {
@@ -97,7 +98,7 @@ std::uint32_t RegisterBank::read(std::uint32_t offset) {
     std::uint32_t& stored = values_[slot(offset)];
     const std::uint32_t value = entry.row.on_read ? entry.row.on_read(stored) : stored;
     stored &= ~entry.row.rc;
-    log.trace("{}: read  {} = {:#010x}", name_, entry.name, value);
+    mmio_log.trace("{}: read  {} = {:#010x}", name_, entry.name, value);
     return value;
 }
 
@@ -113,8 +114,8 @@ void RegisterBank::write_lanes(std::uint32_t offset, std::uint32_t value, std::u
         return;
     }
     value &= lanes;
-    if (log.should_log(spdlog::level::trace)) [[unlikely]]
-        log.trace("{}: write {} = {:#010x}", name_, entry.name, value);
+    if (mmio_log.should_log(spdlog::level::trace)) [[unlikely]]
+        mmio_log.trace("{}: write {} = {:#010x}", name_, entry.name, value);
     const Register& row = entry.row;
     std::uint32_t& stored = values_[slot(offset)];
     const std::uint32_t before = stored;

@@ -17,7 +17,7 @@
 namespace t3sim {
 namespace {
 
-spdlog::logger& log = logger("loop");
+spdlog::logger& loop_log = logger("loop");
 
 bool make_address(const std::string& path, sockaddr_un& address) {
     address = {};
@@ -72,14 +72,14 @@ void Listener::accept() {
         try {
             accepted_(std::move(client));
         } catch (const std::exception& e) { // epoll may have no memory, or reach the user's limit
-            log.warn("a client is dropped: {}", e.what());
+            loop_log.warn("a client is dropped: {}", e.what());
         }
         return;
     }
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
         return;
     // The client stays in the backlog, so the socket stays ready.
-    log.warn("cannot accept a client: {}", std::strerror(errno));
+    loop_log.warn("cannot accept a client: {}", std::strerror(errno));
     loop_.change(watch_, 0);
     retry_.after(retry_time);
 }

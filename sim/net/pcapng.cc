@@ -15,7 +15,7 @@
 namespace t3sim {
 namespace {
 
-spdlog::logger& log = logger("pcap");
+spdlog::logger& pcap_log = logger("pcap");
 
 // Block types and options of the pcapng specification.
 constexpr std::uint32_t section_header = 0x0a0d0d0a;
@@ -98,7 +98,7 @@ void PcapngWriter::put(const Buffer& block) {
     }
     // A full disk stops the capture, not the program.
     failed_ = true;
-    log.error("{}: {}; capture stopped", path_, std::strerror(errno));
+    pcap_log.error("{}: {}; capture stopped", path_, std::strerror(errno));
 }
 
 void PcapngWriter::frame(unsigned port, Bytes frame, std::string_view fate) {
@@ -110,7 +110,7 @@ void PcapngWriter::frame(unsigned port, Bytes frame, std::string_view fate) {
         begin();
         if (!file_) {
             failed_ = true;
-            log.error("{}: {}; capture stopped", path_, std::strerror(errno));
+            pcap_log.error("{}: {}; capture stopped", path_, std::strerror(errno));
             return;
         }
     }

@@ -9,15 +9,13 @@
 #include <sys/uio.h>
 
 #include "sim/core/client_fd.hh"
-#include "sim/core/log.hh"
+#include "sim/net/log.hh"
 
 namespace t3sim {
 namespace {
 
-spdlog::logger& log = logger("wire");
-
 // QEMU's own limit for a packet (4 KiB of slack over 64 KiB).
-constexpr std::uint32_t max_frame = 65536 + 4096;
+constexpr std::uint32_t max_socket_frame = 65536 + 4096;
 constexpr std::size_t prefix = 4;
 // The buffer that a switch has for one port: a burst of one or two TCP windows.
 constexpr std::size_t max_queue = 1 << 20;
@@ -45,11 +43,11 @@ void QemuSocket::accept(Fd socket) {
         throw;
     }
     listener_.pause(true);
-    log.debug("{}: QEMU connected", path_);
+    wire_log.debug("{}: QEMU connected", path_);
 }
 
 void QemuSocket::hang_up(const char* why) {
-    log.debug("{}: QEMU disconnected{}", path_, why);
+    wire_log.debug("{}: QEMU disconnected{}", path_, why);
     loop_.unwatch(watch_);
     watch_ = 0;
     shutdown(socket_.get(), SHUT_RDWR);
@@ -102,7 +100,7 @@ void QemuSocket::take_frames() {
     std::size_t at = 0;
     while (input_.size() - at >= prefix) {
         const std::uint32_t length = be32(input_.data() + at);
-        if (length == 0 || length > max_frame)
+        if (length == 0 || length > max_socket_frame)
             return hang_up(": impossible frame length");
         if (input_.size() - at - prefix < length)
             break;

@@ -13,14 +13,12 @@
 #include <net/if.h>
 #include <sys/ioctl.h>
 
-#include "sim/core/log.hh"
+#include "sim/net/log.hh"
 
 namespace t3sim {
 namespace {
 
-spdlog::logger& log = logger("wire");
-
-constexpr std::size_t max_frame = 65536 + 64;
+constexpr std::size_t max_tap_frame = 65536 + 64;
 // The other ends are served after this many frames.
 constexpr int frames_per_turn = 64;
 
@@ -51,7 +49,7 @@ TapDevice::~TapDevice() {
 }
 
 void TapDevice::ready() {
-    std::array<std::uint8_t, max_frame> frame; // NOLINT: read() fills it
+    std::array<std::uint8_t, max_tap_frame> frame; // NOLINT: read() fills it
     for (int i = 0; i < frames_per_turn; i++) {
         if (!link_.ready_or_wait(*this)) { // frames queue up in the kernel, as for any slow port
             loop_.change(watch_, 0);
@@ -61,7 +59,7 @@ void TapDevice::ready() {
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (n <= 0) { // the interface was deleted: its descriptor is ready for ever
-            log.error("TAP interface '{}': {}; its cable is dead", name_, std::strerror(errno));
+            wire_log.error("TAP interface '{}': {}; its cable is dead", name_, std::strerror(errno));
             return loop_.unwatch(std::exchange(watch_, 0));
         }
         link_.send(*this, Bytes(frame.data(), static_cast<std::size_t>(n)));

@@ -5,15 +5,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/core/log.hh"
+#include "sim/net/log.hh"
 
 namespace t3sim {
-namespace {
-
-spdlog::logger& log = logger("wire");
-
-} // namespace
-
 Wire::Wire(EventQueue& queue, std::string name) : queue_(queue), name_(std::move(name)) {}
 
 unsigned Wire::attach(Endpoint& endpoint, std::string label) {
@@ -58,7 +52,7 @@ void Wire::send(const Endpoint& from, Packet&& frame) {
     if (Impairer* const impairer = ports_[port]->impairer.get()) {
         send_impaired(port, *impairer, frame);
     } else {
-        if (!observers_.empty() || log.should_log(spdlog::level::trace)) [[unlikely]]
+        if (!observers_.empty() || wire_log.should_log(spdlog::level::trace)) [[unlikely]]
             show(port, frame, {});
         deliver_now(port, std::move(frame));
     }
@@ -83,8 +77,8 @@ void Wire::send_impaired(unsigned from, Impairer& impairer, const Packet& frame)
 }
 
 void Wire::show(unsigned from, Bytes frame, std::string_view fate) {
-    if (log.should_log(spdlog::level::trace)) [[unlikely]]
-        log.trace("{}: {} sends {} bytes {}", name_, labels_[from], frame.size(), fate);
+    if (wire_log.should_log(spdlog::level::trace)) [[unlikely]]
+        wire_log.trace("{}: {} sends {} bytes {}", name_, labels_[from], frame.size(), fate);
     for (WireObserver* observer : observers_)
         observer->frame(from, frame, fate);
 }
@@ -157,7 +151,7 @@ void Wire::set_up(bool up) {
         return;
     up_ = up;
     plug_++;
-    log.info("{}: {}", name_, up ? "plugged" : "unplugged");
+    wire_log.info("{}: {}", name_, up ? "plugged" : "unplugged");
     for (const auto& port : ports_)
         port->endpoint->carrier(up);
 }

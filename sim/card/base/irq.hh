@@ -9,6 +9,9 @@
 
 namespace t3sim {
 
+/// The bus refused an access of the card: bits of PCIE_INT_CAUSE and of PCIE_PEX_ERR.
+inline constexpr std::uint32_t pcie_pexerr = 1U << 0, pex_err_completion = 1U << 0;
+
 class Irq {
 public:
     Irq(Host& host, RegisterBank& regs) : host_(&host), regs_(regs) {}

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "sim/core/log.hh"
+#include "sim/card/rnic/log.hh"
 #include "sim/hw/sge.hh"
 
 namespace t3sim {
@@ -17,8 +17,6 @@ using hw::RdmaOp;
 using hw::Status;
 
 namespace {
-
-spdlog::logger& rlog = logger("rnic");
 
 constexpr CqId control_cq = 0;
 
@@ -58,8 +56,8 @@ void Rnic::control_wr(Bytes bytes) {
     }
     if (status != Status::success) {
         ++count_malformed_;
-        rlog.warn("control queue: invalid work request {:#x} of {} bytes",
-                  static_cast<unsigned>(wr.header.opcode()), bytes.size());
+        rnic_log.warn("control queue: invalid work request {:#x} of {} bytes",
+                      static_cast<unsigned>(wr.header.opcode()), bytes.size());
     }
     if (wr.header.flag(hw::wr::notify)) // [guess G26]
         parts_.sge.async_event(control_cq, {.qp = hw::first_control_queue,
@@ -114,8 +112,8 @@ void Rnic::control_slot(const hw::BypassWr& wr) {
     const bool good = memory_write(wr);
     if (!good) {
         ++count_malformed_;
-        rlog.warn("control QP: bad memory write, command {:#x} {:#x}", std::uint32_t{wr.command},
-                  std::uint32_t{wr.size});
+        rnic_log.warn("control QP: bad memory write, command {:#x} {:#x}", std::uint32_t{wr.command},
+                      std::uint32_t{wr.size});
     }
     if (good && !wr.header.flag(hw::wr::completion))
         return;

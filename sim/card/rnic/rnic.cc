@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "sim/card/rnic/log.hh"
 #include "sim/card/rnic/qp.hh"
-#include "sim/core/log.hh"
 #include "sim/hw/sge.hh"
 
 namespace t3sim {
@@ -16,8 +16,6 @@ using hw::RdmaOp;
 using hw::Status;
 
 namespace {
-
-spdlog::logger& rlog = logger("rnic");
 
 /// Limit of data from a peer that does not wait for the MPA reply; far above any TCP window.
 constexpr std::size_t max_early_data = 64U << 10;
@@ -92,8 +90,8 @@ bool Rnic::offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) {
         terminate(*qp, wr);
     } else {
         ++count_malformed_;
-        rlog.warn("tid {:#x}: invalid offload work request {:#x} of {} bytes", tid,
-                  static_cast<unsigned>(header.opcode()), wr.size());
+        rnic_log.warn("tid {:#x}: invalid offload work request {:#x} of {} bytes", tid,
+                      static_cast<unsigned>(header.opcode()), wr.size());
     }
     return false;
 }
@@ -117,8 +115,8 @@ bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_se
     const Status status = find(tid) ? Status::internal : check_init(wr);
     if (status != Status::success) {
         ++count_malformed_;
-        rlog.error("tid {:#x}: RDMA_INIT of QP {:#x} refused, status {:#x}", tid, std::uint32_t{wr.qpid},
-                   static_cast<unsigned>(status));
+        rnic_log.error("tid {:#x}: RDMA_INIT of QP {:#x} refused, status {:#x}", tid, std::uint32_t{wr.qpid},
+                       static_cast<unsigned>(status));
         parts_.sge.async_event(wr.scqid, {.qp = wr.qpid,
                                           .status = static_cast<std::uint8_t>(status),
                                           .send_side = true,
@@ -127,14 +125,14 @@ bool Rnic::rdma_init(Tid tid, const hw::RdmaInitWr& wr, std::uint32_t receive_se
     }
     // irs only sets the marker origin [guess G3, G39].
     if (receive_seq != wr.irs)
-        rlog.warn("tid {:#x}: RDMA_INIT expects sequence number {:#x}, TCP is at {:#x}", tid,
-                  std::uint32_t{wr.irs}, receive_seq);
+        rnic_log.warn("tid {:#x}: RDMA_INIT expects sequence number {:#x}, TCP is at {:#x}", tid,
+                      std::uint32_t{wr.irs}, receive_seq);
     discard_.free(2); // the host may reset the card again and again
     auto made = std::make_unique<Qp>(tid, wr, receive_seq - wr.irs);
     Qp* const qp = made.get();
     if (Qp* old = by_id_.find(qp->id())) {
-        rlog.error("QP {:#x} moves from tid {:#x}, whose connection still exists, to tid {:#x}", qp->id(),
-                   old->tid, tid);
+        rnic_log.error("QP {:#x} moves from tid {:#x}, whose connection still exists, to tid {:#x}", qp->id(),
+                       old->tid, tid);
         stop(*old);
     }
     if (guesses_.other(Guess::sends_wait_for_rtr)) // [guess G5]
@@ -218,7 +216,7 @@ void Rnic::terminate(Qp& qp, Bytes wr) {
     if (static_cast<RdmaOp>(send.rdma_op) != RdmaOp::terminate || send.plen != control_word ||
         send.num_sge != 0 || qp.finished) {
         ++count_malformed_;
-        rlog.warn("QP {:#x}: TERMINATE ignored", qp.id());
+        rnic_log.warn("QP {:#x}: TERMINATE ignored", qp.id());
         return;
     }
     stop(qp);
@@ -259,8 +257,8 @@ void Rnic::fail(Qp& qp, Status status, bool send_side, RdmaOp op, CqId cq, const
                     .word3 = wr ? std::uint32_t{wr->wr_id_lo} : 0};
     stop(qp); // may free *wr
     ++count_errors_;
-    rlog.info("QP {:#x}: error {:#x}, {} side, operation {}", qp.id(), static_cast<unsigned>(status),
-              send_side ? "send" : "receive", static_cast<unsigned>(op));
+    rnic_log.info("QP {:#x}: error {:#x}, {} side, operation {}", qp.id(), static_cast<unsigned>(status),
+                  send_side ? "send" : "receive", static_cast<unsigned>(op));
     for (int events = guesses_.other(Guess::one_error_event_per_qp) ? 2 : 1; events > 0; --events)
         parts_.sge.async_event(cq, event);
 }

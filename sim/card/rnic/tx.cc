@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/card/rnic/log.hh"
 #include "sim/card/rnic/qp.hh"
 #include "sim/card/rnic/rnic.hh"
-#include "sim/core/log.hh"
 #include "sim/hw/sge.hh"
 
 namespace t3sim {
@@ -16,8 +16,6 @@ using hw::RdmaOp;
 using hw::Status;
 
 namespace {
-
-spdlog::logger& rlog = logger("rnic");
 
 /// Every stack supports segments of this size (RFC 5044 requires a MULPDU of 128).
 constexpr std::uint32_t min_emss = 136;
@@ -101,7 +99,7 @@ bool Rnic::must_wait(const Qp& qp, const hw::WrHeader& wr, bool send_side) const
     if (wr.opcode() != hw::WrOpcode::rdma_read || qp.reads.size() < qp.ord())
         return false;
     if (qp.ord() == 0)
-        rlog.warn("QP {:#x}: a read can never be sent, ORD is 0", qp.id());
+        rnic_log.warn("QP {:#x}: a read can never be sent, ORD is 0", qp.id());
     return true;
 }
 

@@ -13,7 +13,6 @@ namespace fl = hw::free_list_context;
 
 namespace {
 
-constexpr std::uint32_t pcie_pexerr = hw::bit(0), pex_err_completion = hw::bit(0);
 /// Maximum number of buffers per packet or message, which bounds the work for tiny buffers.
 constexpr std::size_t max_buffers = 64;
 /// Messages that one event writes: a return of credits may allow 65,535, and 255 requests of a ring may have

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/sim/net/recorder.hh"
+#include "tests/sim/net/recording_end.hh"
 
 namespace t3sim {
 namespace {
@@ -48,7 +48,7 @@ struct PcapngTest : testing::Test {
 
     EventQueue queue;
     Wire wire{queue, "w"};
-    Recorder a{queue}, b{queue};
+    RecordingEnd a{queue}, b{queue};
     std::filesystem::path directory, path;
 };
 
@@ -74,7 +74,7 @@ TEST_F(PcapngTest, AnEmptyCaptureIsAValidFile) {
 }
 
 TEST_F(PcapngTest, APortPluggedInLaterGetsItsInterface) {
-    Recorder late(queue);
+    RecordingEnd late(queue);
     PcapngWriter writer(queue, wire, path);
     wire.send(a, numbered(1));
     wire.attach(late, "late");

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "sim/net/wire.hh"
-#include "tests/sim/net/recorder.hh"
+#include "tests/sim/net/recording_end.hh"
 #include "tests/sim/waiters.hh"
 
 namespace t3sim {
@@ -49,7 +49,7 @@ struct QemuSocketTest : testing::Test {
 
     EventLoop loop;
     Wire wire{loop.queue(), "w"};
-    Recorder card{loop.queue()};
+    RecordingEnd card{loop.queue()};
     std::filesystem::path directory;
     std::unique_ptr<QemuSocket> end;
     Fd qemu;

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/sim/net/recorder.hh"
+#include "tests/sim/net/recording_end.hh"
 
 namespace t3sim {
 namespace {
@@ -19,7 +19,7 @@ struct WireTest : testing::Test {
 
     EventQueue queue;
     Wire wire{queue, "w"};
-    Recorder a{queue}, b{queue}, c{queue};
+    RecordingEnd a{queue}, b{queue}, c{queue};
 };
 
 TEST_F(WireTest, DeliversToTheOtherEndLaterAndInOrder) {
@@ -41,12 +41,12 @@ TEST_F(WireTest, MoreThanTwoEndsMakeAHub) {
 }
 
 /// Sends a frame from within frame_in(), as a card may.
-struct Echo : Recorder {
-    Echo(const EventQueue& queue, Wire& wire) : Recorder(queue), wire(wire) {}
+struct Echo : RecordingEnd {
+    Echo(const EventQueue& queue, Wire& wire) : RecordingEnd(queue), wire(wire) {}
     void frame_in(Bytes frame) override {
         ASSERT_FALSE(inside) << "re-entered";
         inside = true;
-        Recorder::frame_in(frame);
+        RecordingEnd::frame_in(frame);
         if (frames.size() < 5)
             wire.send(*this, frame);
         inside = false;
@@ -134,8 +134,8 @@ TEST_F(WireTest, CorruptionFlipsOneBitOfTheCopy) {
 /// Those that an impairment delays or loses do not fill the wire, nor those that a wire loses which is down.
 TEST(Wire, OneEventSendsALimitedNumberOfFrames) {
     constexpr unsigned many = 2000;
-    struct Sender : Recorder {
-        Sender(const EventQueue& queue, Wire& wire) : Recorder(queue), wire(wire) {}
+    struct Sender : RecordingEnd {
+        Sender(const EventQueue& queue, Wire& wire) : RecordingEnd(queue), wire(wire) {}
         void resume_send() override {
             unsigned now = 0;
             for (; sent < many && wire.ready_or_wait(*this); ++now)
@@ -152,7 +152,7 @@ TEST(Wire, OneEventSendsALimitedNumberOfFrames) {
         EventQueue queue;
         Wire wire(queue, "w");
         Sender a(queue, wire);
-        Recorder b(queue);
+        RecordingEnd b(queue);
         wire.attach(a, "a");
         wire.attach(b, "b");
         wire.impair(0, impairments);
@@ -170,8 +170,8 @@ TEST(Wire, OneEventSendsALimitedNumberOfFrames) {
 TEST(Wire, FramesInFlightAreBounded) {
     EventQueue queue;
     Wire wire(queue, "w");
-    struct Waiting : Recorder {
-        using Recorder::Recorder;
+    struct Waiting : RecordingEnd {
+        using RecordingEnd::RecordingEnd;
         void resume_send() override { ++resumed; }
         unsigned resumed = 0;
     } a(queue);

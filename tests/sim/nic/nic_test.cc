@@ -13,7 +13,7 @@ namespace t3sim::test {
 
 namespace {
 
-constexpr std::uint32_t sop_eop = hw::wr::sop | hw::wr::eop;
+constexpr std::uint32_t whole_packet = hw::wr::sop | hw::wr::eop;
 constexpr std::uint32_t port1 = reg::xgm_stride;
 
 /// RFC 1071, a simple reference implementation.
@@ -135,7 +135,7 @@ protected:
         const std::uint64_t at = host.alloc(f.size());
         host.put(at, f);
         const std::uint32_t header = lso.size() == 0 ? 2 : 3;
-        std::vector<std::uint32_t> d{0x03 << 24 | sop_eop | hw::wr::sgl | header << 8, header + 2,
+        std::vector<std::uint32_t> d{0x03 << 24 | whole_packet | hw::wr::sgl | header << 8, header + 2,
                                      control_word, static_cast<std::uint32_t>(f.size())};
         d.insert(d.end(), lso.begin(), lso.end());
         d.insert(d.end(), {static_cast<std::uint32_t>(f.size()), 0, static_cast<std::uint32_t>(at >> 32),
@@ -493,7 +493,7 @@ TEST_F(NicPath, ChipResetStopsTheCard) {
     write(reg::PL_RST, 3);
     const auto writes = host.writes;
     EXPECT_FALSE(accepted({0x00, 0x07, 0x43, 0x11, 0x22, 0x00}));
-    eth[0].post({0x03 << 24 | sop_eop, 4, tx_pkt, 16, 0, 0, 0, 0});
+    eth[0].post({0x03 << 24 | whole_packet, 4, tx_pkt, 16, 0, 0, 0, 0});
     write(reg::SG_KDOORBELL, 0x80000008);
     write(reg::SG_GTS, 0);
     events.advance(10'000'000);
@@ -514,7 +514,7 @@ TEST_F(NicPath, RegistrationOfTheWorkedExample) {
     // MODIFY_QP: "write egress context" of 65527.
     EgressRing qp{host, 256};
     const auto page = static_cast<std::uint32_t>(qp.base >> 12);
-    control[0].post({0x1b000000 | sop_eop, 0x01000007, 0, 0, 8, 0, 0, 0, 0x03000000, 0x00fff703, //
+    control[0].post({0x1b000000 | whole_packet, 0x01000007, 0, 0, 8, 0, 0, 0, 0x03000000, 0x00fff703, //
                      0x88008400, page >> 16, page << 16 | 256, 16});
     write(reg::SG_KDOORBELL, 0x80000000 | 65528);
     EXPECT_EQ(read_context(hw::context_cmd::egress | 65527),

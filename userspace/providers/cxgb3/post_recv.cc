@@ -22,7 +22,7 @@ using t3::SlotCursor;
 }
 
 // Any receive, in any state of the queue and of the QP. Returns a positive errno; then nothing has changed.
-int post_any(Qp& qp, const SlotCursor& at, const ibv_recv_wr& wr) {
+int post_any_recv(Qp& qp, const SlotCursor& at, const ibv_recv_wr& wr) {
     RecvQueue& rq = qp.rq();
     const uint32_t pos = rq.tail_relaxed();
     if (rq.full(pos))
@@ -35,7 +35,7 @@ int post_any(Qp& qp, const SlotCursor& at, const ibv_recv_wr& wr) {
 
 // With the lock held; unlocks. `posted`: receives before `wr` are in the ring, without a doorbell.
 [[gnu::noinline]] int post_slow(Qp& qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr, bool posted) noexcept {
-    const int error = t3::post_list(qp, wr, bad_wr, posted, post_any);
+    const int error = t3::post_list(qp, wr, bad_wr, posted, post_any_recv);
     qp.post_lock().unlock_receive();
     return error;
 }

@@ -26,14 +26,14 @@ Built build(t3_wr_slot& slot, const ibv_send_wr& wr, t3::wr_flags flags) {
 }
 
 // Any request, in any state of the queue and of the QP. Returns a positive errno; then nothing has changed.
-int post_any(Qp& qp, const SlotCursor& at, const ibv_send_wr& wr) {
+int post_any_send(Qp& qp, const SlotCursor& at, const ibv_send_wr& wr) {
     const t3::wr_flags flags = (wr.send_flags & t3::known_flags) | qp.signal_all();
     return t3::post_one(qp, at, wr.wr_id, flags, [&](t3_wr_slot& slot) { return build(slot, wr, flags); });
 }
 
 // With the lock held; unlocks. `posted`: requests before `wr` are in the ring, without a doorbell.
 [[gnu::noinline]] int post_slow(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr, bool posted) noexcept {
-    const int error = t3::post_list(qp, wr, bad_wr, posted, post_any);
+    const int error = t3::post_list(qp, wr, bad_wr, posted, post_any_send);
     qp.post_lock().unlock();
     return error;
 }

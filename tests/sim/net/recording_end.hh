@@ -11,8 +11,8 @@ namespace t3sim {
 using Frames = std::vector<Buffer>;
 
 /// An end of a wire that records received frames and their times.
-struct Recorder : Endpoint {
-    explicit Recorder(const EventQueue& queue) : queue(queue) {}
+struct RecordingEnd : Endpoint {
+    explicit RecordingEnd(const EventQueue& queue) : queue(queue) {}
     void frame_in(Bytes frame) override {
         frames.emplace_back(frame.begin(), frame.end());
         times.push_back(queue.now());
