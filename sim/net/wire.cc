@@ -111,8 +111,9 @@ void Wire::deliver_later(unsigned from, Time when, Packet&& frame) {
 }
 
 /// Delivers a few frames. Then all other due events have their turn. In one turn each end delivers the same
-/// number of bytes, as on a cable. With the same number of frames, the acknowledgements of a stream would
-/// leave the queue only as fast as they enter it, and a sender that waits for a shorter queue would starve.
+/// number of bytes, as on a cable; each receiver counts, because what a frame costs is the receiver's choice.
+/// With the same number of frames, the acknowledgements of a stream would leave the queue only as fast as
+/// they enter it, and a sender that waits for a shorter queue would starve.
 void Wire::deliver_due(unsigned from) {
     constexpr std::size_t turn = 6 << 10; // with frame_cost: four large frames
     Port& port = *ports_[from];
@@ -127,7 +128,7 @@ void Wire::deliver_due(unsigned from) {
         const Frame frame = port.due.take_front();
         const std::size_t cost = frame.bytes.size() + frame_cost;
         port.backlog -= cost;
-        delivered += cost;
+        delivered += cost * std::max<std::size_t>(1, ports_.size() - 1);
         deliver(from, frame);
     }
     if (port.due.empty() && !port.refused)

@@ -40,6 +40,24 @@ TEST_F(WireTest, MoreThanTwoEndsMakeAHub) {
     EXPECT_TRUE(b.frames.empty());
 }
 
+/// The work of one event does not grow with the number of receivers, each of which may make a frame
+/// expensive.
+TEST_F(WireTest, AFrameOnAHubCountsOnceForEachReceiver) {
+    const auto frames_of_one_event = [this] {
+        b.frames.clear();
+        for (std::uint32_t number = 0; number < 16; ++number)
+            wire.send(a, numbered(number));
+        queue.run_due(0, [this] { return b.frames.empty(); });
+        const auto count = b.frames.size();
+        settle();
+        EXPECT_EQ(b.frames.size(), 16U);
+        return count;
+    };
+    const auto alone = frames_of_one_event();
+    wire.attach(c, "c.0");
+    EXPECT_EQ(frames_of_one_event(), (alone + 1) / 2);
+}
+
 /// Sends a frame from within frame_in(), as a card may.
 struct Echo : RecordingEnd {
     Echo(const EventQueue& queue, Wire& wire) : RecordingEnd(queue), wire(wire) {}
