@@ -20,15 +20,14 @@ spdlog::logger& log = logger("vhost");
 constexpr std::uint64_t features = feature_protocol_features | feature_version_1;
 constexpr std::uint64_t protocol_features = protocol_feature_reply_ack | protocol_feature_backend_request;
 
-/// Whether @p fd, a stream of AF_UNIX, is the client's end of its own connection. With it in this process the
-/// client would not be missed when it has gone.
-bool is_other_end(int connection, const Fd& fd) {
-    sockaddr_un ours{}, its{};
-    socklen_t our_size = sizeof ours, its_size = sizeof its;
-    return getsockname(connection, reinterpret_cast<sockaddr*>(&ours), &our_size) == 0 &&
-           getpeername(fd.get(), reinterpret_cast<sockaddr*>(&its), &its_size) == 0 &&
-           our_size > sizeof ours.sun_family && our_size == its_size &&
-           std::memcmp(&ours, &its, our_size) == 0;
+/// Whether @p fd, a stream of AF_UNIX, is the client's end of a connection to a card, in this process or
+/// another. The client would not be missed when it has gone, as long as a card has its end. The other end of
+/// such a connection has the name of a listening socket, that of a socketpair() has none.
+bool is_clients_end(const Fd& fd) {
+    sockaddr_un name{};
+    socklen_t size = sizeof name;
+    return getpeername(fd.get(), reinterpret_cast<sockaddr*>(&name), &size) != 0 ||
+           size > sizeof name.sun_family;
 }
 
 bool inside(std::uint64_t offset, std::uint64_t size, std::uint64_t start, std::uint64_t length) {
@@ -142,8 +141,7 @@ int Server::handle(Message& message) {
     }
     case Request::set_backend_request_fd:
         // The poll of a file may ask the client's own FUSE server.
-        if (message.fds.size() != 1 || !is_unix_stream(message.fds[0]) ||
-            is_other_end(connection_->fd(), message.fds[0]))
+        if (message.fds.size() != 1 || !is_unix_stream(message.fds[0]) || is_clients_end(message.fds[0]))
             return EINVAL;
         close_backend_requests();
         backend_requests_ = std::move(message.fds[0]);
@@ -241,7 +239,7 @@ int Server::set_vring_descriptor(Message& message, Request request) {
         return 0; // errors end the connection
     if (request == Request::set_vring_call) {
         const bool socket = is_unix_stream(fd);
-        if (socket ? is_other_end(connection_->fd(), fd) : !usable_eventfd(fd))
+        if (socket ? is_clients_end(fd) : !usable_eventfd(fd))
             return EINVAL;
         close_call(queue);
         queue.call = std::make_shared<Eventfd>(std::move(fd), socket);

@@ -271,6 +271,17 @@ TEST_F(VhostTest, AClientCannotLeaveItsEndHere) {
     }));
     call(Request::set_backend_request_fd, {}, EINVAL, {client.get()});
     call(Request::set_vring_call, raw(std::uint64_t{0}), EINVAL, {client.get()});
+    // That of another card, which could keep this one's in return.
+    Server another(loop, path + "-another");
+    RecordingDevice third;
+    another.attach(third);
+    Fd theirs = connect_unix(path + "-another");
+    ASSERT_TRUE(eventually([&] {
+        settle();
+        return another.connected();
+    }));
+    call(Request::set_backend_request_fd, {}, EINVAL, {theirs.get()});
+    call(Request::set_vring_call, raw(std::uint64_t{0}), EINVAL, {theirs.get()});
     // In the queue of a socket that the server has.
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
