@@ -763,19 +763,32 @@ bool Connection::may_send_next() {
     waits_for_wire_ = !engine_.sink_.wire_ready_or_wait(id);
     if (waits_for_wire_)
         return false;
-    if (cut) {
-        Unit remainder = u;
-        remainder.seq += length;
-        remainder.offset += length;
-        remainder.size -= length;
-        u.size = length;
-        u.push = false;
-        queue_.insert(sent_ + 1, std::move(remainder));
-        account_sending();
-    }
+    if (cut)
+        cut_next(length);
     override_ = false;
     persist_shift_ = 0;
     return true;
+}
+
+/// Cuts the next unit to @p length. What is left joins the rest that an earlier cut has made of the same
+/// unit, so a peer that changes its window cannot make more and more units of the same data.
+void Connection::cut_next(std::uint32_t length) {
+    if (sent_ + 1 == queue_.size() || !queue_[sent_ + 1].rest) {
+        Unit rest = queue_[sent_];
+        rest.seq = rest.end();
+        rest.offset += std::exchange(rest.size, 0);
+        rest.rest = true;
+        queue_.insert(sent_ + 1, std::move(rest));
+        account_sending();
+    }
+    Unit &u = queue_[sent_], &rest = queue_[sent_ + 1];
+    const std::uint32_t moved = u.size - length;
+    rest.seq = rest.seq - moved;
+    rest.offset -= moved;
+    rest.size += moved;
+    rest.sends = std::max(rest.sends, u.sends);
+    u.size = length;
+    u.push = false;
 }
 
 void Connection::send_unit(Unit& u) {

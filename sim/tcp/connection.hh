@@ -72,6 +72,7 @@ private:
         Packet record = {};
         std::uint32_t offset = 0, size = 0; // of its data in the record
         bool push = false, fin = false;
+        bool rest = false; // cut off the unit before it
         unsigned sends = 0;
         Time sent_at = 0;
         [[nodiscard]] std::uint32_t length() const { return size + fin; }
@@ -112,6 +113,7 @@ private:
     /// @p record: shares the block of the payload, which is all of it; or nullptr.
     void transmit(const Segment& s, const Packet* record = nullptr);
     bool may_send_next();
+    void cut_next(std::uint32_t length);
     [[nodiscard]] Seq snd_nxt() const { return sent_ ? queue_[sent_ - 1].end() : snd_una_; }
     [[nodiscard]] Seq queue_end() const { return queue_.empty() ? snd_una_ : queue_.back().end(); }
     [[nodiscard]] std::uint32_t in_flight() const { return static_cast<std::uint32_t>(snd_nxt() - snd_una_); }

@@ -65,6 +65,25 @@ TEST_F(TcpTrap, SmallWindowIsUsedAfterTheOverrideTimer) {
     EXPECT_EQ(take_sent(), "A 1001 5001 +300");
 }
 
+// Each cut by a window that shrinks would add a unit of some hundred bytes, which nothing limits.
+TEST_F(TcpTrap, AWindowThatShrinksCutsTheSameDataOnce) {
+    connect(999);
+    ASSERT_TRUE(send(1000));
+    EXPECT_EQ(take_sent(), "A 1001 5001 +999");
+    const std::size_t once = end.engine.sending_memory(conn);
+    for (std::uint16_t window = 998; window > 990; --window) {
+        send_ack(1001, 0);
+        run(2 * end.params.rto_max); // sent_ is at the front again
+        take_sent();
+        send_ack(1001, window);
+        run(end.params.sws_override);
+        EXPECT_EQ(take_sent(), "A 1001 5001 +" + std::to_string(window));
+        EXPECT_EQ(end.engine.sending_memory(conn), once);
+    }
+    send_ack(1992, 2000);
+    EXPECT_EQ(take_sent(), "A 1992 5001 +9");
+}
+
 // While lost data fills cwnd, a first fast retransmission that checks cwnd would wait for the RTO.
 TEST_F(TcpTrap, FirstFastRetransmitIgnoresCwnd) {
     connect();
