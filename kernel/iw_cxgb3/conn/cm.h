@@ -37,7 +37,7 @@
  *   t3_ep.queue_lock	messages, requests, running, called (irq); innermost
  *   t3_ep.id_lock	id_kind, tid (BH)
  *   t3_ep.route_lock	dst, l2t (BH); held across l2t sends
- *   t3_listener.lock	listening, upcalls, half_open (BH)
+ *   t3_listener.lock	listening, upcalls, children (BH)
  *   t3_cm_dev.eps	its xarray lock (BH)
  *   t3_cm_dev.lock	listeners, closed_logs, writes of stopped (BH)
  */
@@ -80,8 +80,14 @@
 /* Messages that wait for another event (T3_RUN_LATER); more of them are handled without one. */
 #define T3_EP_LATER_MESSAGES		16
 
-/* Half-open connections beyond the backlog before a SYN is answered with RST. */
+/*
+ * Half-open connections of a listener beyond its backlog, and at most. The card has a limit of its
+ * own, perhaps 1,024 (guess G53), and drops SYNs above it. Above the driver's limit a SYN takes the
+ * place of the oldest one, if that is as old as T3_HALF_OPEN_AGE. Otherwise the reply is a RST.
+ */
 #define T3_HALF_OPEN_SLACK		128
+#define T3_MAX_HALF_OPEN		960
+#define T3_HALF_OPEN_AGE		(HZ / 10)
 
 /* An endpoint for debugfs, also after its end. */
 struct t3_ep_log {
@@ -128,7 +134,7 @@ enum t3_ep_request {
 	T3_REQ_TERMINATE,		/* ->term is set */
 	T3_REQ_DISCONNECT,
 	T3_REQ_ABORT,
-	T3_REQ_UNLISTEN,		/* the listener was destroyed */
+	T3_REQ_HALF_OPEN_END,	/* the listener has no place for it any more */
 	T3_REQ_LIMIT_CLOSE,		/* the QP is being destroyed */
 	T3_REQ_ARP_FAILED,
 	T3_REQ_ADDR_REMOVED,		/* the local address, or the interface, may be gone */
@@ -214,7 +220,9 @@ struct t3_ep {
 	u32 qpn;			/* of the active side */
 	u64 qp_serial;			/* of the active side; else 0, that of no QP */
 	struct t3_quota *quota;		/* of the connecting or listening user; with a reference */
-	struct t3_listener *listener;	/* passive; with a reference */
+	struct t3_listener *listener;	/* passive; with a reference; written with its lock */
+	struct list_head half_open;	/* in its children; its lock */
+	unsigned long half_open_since;
 	struct t3_tcp_port *held;	/* active; see tcp_port.c */
 	struct net *net;		/* of the consumer's id, whose end it may outlive */
 	bool net_may_have_ended;	/* a retry, whose consumer may be gone */
@@ -283,10 +291,12 @@ struct t3_listener {
 	struct sk_buff_head syns;
 	struct work_struct work;
 
-	spinlock_t lock;		/* upcalls and the number of children */
+	spinlock_t lock;		/* upcalls, the list of children, ->listener of these */
 	bool listening __guarded_by(&lock);
 	unsigned int upcalls __guarded_by(&lock);	/* in progress */
-	unsigned int half_open __guarded_by(&lock);	/* endpoints before their connect request */
+	unsigned int half_open __guarded_by(&lock);	/* number of children */
+	/* Endpoints before their connect request, oldest first. */
+	struct list_head children __guarded_by(&lock);
 	unsigned int max_half_open;
 	bool replied;			/* the card replied to open or close */
 	u8 status;
@@ -403,6 +413,7 @@ void t3_listener_put(struct t3_listener *l);
 bool t3_listener_upcall_begin(struct t3_listener *l);
 void t3_listener_upcall_end(struct t3_listener *l);
 void t3_listener_remove_child(struct t3_ep *ep);
+void t3_listener_drop_old(struct t3_listener *l);
 void t3_listener_wake_all(struct t3_cm_dev *cm);
 int t3_listener_receive_syn(struct t3cdev *tdev, struct sk_buff *skb, void *ctx);
 int t3_listener_reply(struct t3cdev *tdev, struct sk_buff *skb, void *ctx);

@@ -656,6 +656,8 @@ static void t3_cpl_on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
 	/* When its TID is released, the card answers the SYN with a RST. */
 	ibdev_dbg(&ep->dev->ibdev, "SYN from %pI4 refused: %d\n", &req->peer_ip, ret);
 	t3_release_tid(ep->dev, tid);
+	if (ret == -ENOMEM)
+		t3_listener_drop_old(ep->listener);	/* whose TID the next SYN can have */
 	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
 }
 

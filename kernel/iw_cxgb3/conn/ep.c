@@ -254,6 +254,7 @@ static void t3_ep_release(struct t3_ep *ep)
 	t3_ep_return_id(ep);
 	t3_listener_remove_child(ep);
 	t3_ep_log_close(ep);
+	skb_queue_purge(&ep->spare);	/* its consumer may keep the endpoint */
 
 	xa_erase_bh(&ep->cm->eps, ep->id);
 	t3_ep_uncount(ep->cm);
@@ -384,10 +385,9 @@ static void t3_ep_handle_request(struct t3_ep *ep, enum t3_ep_request req)
 	case T3_REQ_CALL:
 		t3_cm_run_call(ep);
 		return;
-	case T3_REQ_UNLISTEN:
+	case T3_REQ_HALF_OPEN_END:
 		/* After the connect request the endpoint does not depend on its listener. */
-		if (ep->state == EP_IDLE || ep->state == EP_SYN_RCVD ||
-		    ep->state == EP_MPA_REQ_WAIT)
+		if (ep->listener)
 			t3_ep_end_by_request(ep, EP_EV_ABORT, 0);
 		return;
 	case T3_REQ_LIMIT_CLOSE:
@@ -581,6 +581,7 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 	atomic_inc(&ep->cm->num_allocated);
 	skb_queue_head_init(&ep->messages);
 	skb_queue_head_init(&ep->spare);
+	INIT_LIST_HEAD(&ep->half_open);
 	spin_lock_init(&ep->queue_lock);
 	spin_lock_init(&ep->id_lock);
 	spin_lock_init(&ep->route_lock);

@@ -52,11 +52,58 @@ void t3_listener_remove_child(struct t3_ep *ep)
 
 	if (!l)
 		return;
-	ep->listener = NULL;
 	spin_lock_bh(&l->lock);
-	l->half_open--;
+	ep->listener = NULL;
+	if (!list_empty(&ep->half_open)) {
+		list_del_init(&ep->half_open);
+		l->half_open--;
+	}
 	spin_unlock_bh(&l->lock);
 	t3_listener_put(l);
+}
+
+/*
+ * The oldest half-open child, with a reference, off the list; NULL if there is none that is as old
+ * as @age.
+ */
+static struct t3_ep *t3_listener_take_oldest(struct t3_listener *l, unsigned long age)
+	__must_hold(&l->lock)
+{
+	struct t3_ep *ep;
+
+	lockdep_assert_held(&l->lock);
+	ep = list_first_entry_or_null(&l->children, struct t3_ep, half_open);
+	if (!ep || time_before(jiffies, ep->half_open_since + age))
+		return NULL;
+	t3_ep_get(ep);
+	list_del_init(&ep->half_open);
+	l->half_open--;
+	return ep;
+}
+
+static void t3_listener_drop(struct t3_ep *ep)
+{
+	if (!ep)
+		return;
+	t3_ep_request(ep, T3_REQ_HALF_OPEN_END, T3_RUN_QUEUED);
+	t3_ep_put(ep);
+}
+
+/**
+ * t3_listener_drop_old - drop the oldest half-open child, which takes the place of another one
+ * @l: the listener
+ *
+ * A peer may open connections and send no MPA requests. A child that was opened just now stays: of
+ * many clients that connect at once, those that have nearly connected would be dropped.
+ */
+void t3_listener_drop_old(struct t3_listener *l)
+{
+	struct t3_ep *ep;
+
+	spin_lock_bh(&l->lock);
+	ep = t3_listener_take_oldest(l, T3_HALF_OPEN_AGE);
+	spin_unlock_bh(&l->lock);
+	t3_listener_drop(ep);
 }
 
 static void t3_listener_refuse_syn(struct t3_dev *dev, struct sk_buff *skb)
@@ -67,35 +114,54 @@ static void t3_listener_refuse_syn(struct t3_dev *dev, struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
-/* SYNs that wait for memory count, too. Only t3_listener_add_child() is exact. */
-static bool t3_listener_has_space(struct t3_listener *l)
+/* SYNs that wait for memory count, too. */
+static bool t3_listener_has_place(struct t3_listener *l)
 {
-	bool space;
+	struct t3_ep *old = NULL;
+	bool has;
 
 	spin_lock_bh(&l->lock);
-	space = l->listening && l->half_open + skb_queue_len(&l->syns) < l->max_half_open;
+	if (l->half_open >= l->max_half_open)
+		old = t3_listener_take_oldest(l, T3_HALF_OPEN_AGE);
+	has = l->listening && l->half_open + skb_queue_len(&l->syns) < l->max_half_open;
 	spin_unlock_bh(&l->lock);
-	return space;
+	t3_listener_drop(old);
+	return has;
 }
 
-/* Count a child. Return: false if the listener stops or has too many half-open ones. */
+/* Return: false if the listener stops. */
 static bool t3_listener_add_child(struct t3_listener *l, struct t3_ep *ep)
 {
 	bool added;
 
 	spin_lock_bh(&l->lock);
-	added = l->listening && l->half_open < l->max_half_open;
+	added = l->listening;
 	if (added) {
-		l->half_open++;
 		/* l->quota is valid while l->listening, which l->lock protects. */
 		ep->quota = t3_quota_share(&l->dev->quotas, l->quota);
-	}
-	spin_unlock_bh(&l->lock);
-	if (added) {
 		kref_get(&l->ref);
 		ep->listener = l;
 	}
+	spin_unlock_bh(&l->lock);
 	return added;
+}
+
+/* A child in the table is half-open until its connect request. It may have been closed already. */
+static void t3_listener_add_half_open(struct t3_listener *l, struct t3_ep *ep)
+{
+	struct t3_ep *late = NULL;
+
+	spin_lock_bh(&l->lock);
+	if (ep->listener && l->listening) {
+		ep->half_open_since = jiffies;
+		list_add_tail(&ep->half_open, &l->children);
+		l->half_open++;
+	} else if (ep->listener) {
+		t3_ep_get(ep);
+		late = ep;
+	}
+	spin_unlock_bh(&l->lock);
+	t3_listener_drop(late);
 }
 
 /*
@@ -116,6 +182,7 @@ static int t3_listener_new_child(struct t3_listener *l, struct sk_buff *skb)
 	ret = t3_ep_publish(ep);
 	if (ret)
 		goto err_remove;
+	t3_listener_add_half_open(l, ep);
 	t3_ep_receive(ep, skb, T3_RUN_NOW, NULL);
 	t3_ep_put(ep);
 	return 0;
@@ -155,7 +222,7 @@ int t3_listener_receive_syn(struct t3cdev *tdev, struct sk_buff *skb, void *ctx)
 
 	if (!kref_get_unless_zero(&l->ref))
 		return CPL_RET_BUF_DONE;
-	ret = t3_listener_has_space(l) ? t3_listener_new_child(l, skb) : -ECONNREFUSED;
+	ret = t3_listener_has_place(l) ? t3_listener_new_child(l, skb) : -ECONNREFUSED;
 	if (ret == -ENOMEM)
 		t3_listener_queue_syn(l, skb);
 	else if (ret)
@@ -242,11 +309,6 @@ static int t3_listener_address(const struct iw_cm_id *cm_id, struct sockaddr_in 
 	}
 }
 
-static bool t3_listener_match_child(struct t3_ep *ep, const void *listener)
-{
-	return READ_ONCE(ep->listener) == listener;
-}
-
 static void t3_listener_stop_upcalls(struct t3_listener *l)
 {
 	spin_lock_bh(&l->lock);
@@ -264,6 +326,18 @@ static bool t3_listener_idle(struct t3_listener *l)
 	return idle;
 }
 
+static void t3_listener_drop_children(struct t3_listener *l)
+{
+	struct t3_ep *ep;
+
+	do {
+		spin_lock_bh(&l->lock);
+		ep = t3_listener_take_oldest(l, 0);
+		spin_unlock_bh(&l->lock);
+		t3_listener_drop(ep);
+	} while (ep);
+}
+
 /* Afterwards no SYN finds the listener, and none of its connect requests is in delivery. */
 static void t3_listener_shut_down(struct t3_listener *l)
 {
@@ -271,8 +345,7 @@ static void t3_listener_shut_down(struct t3_listener *l)
 
 	t3_listener_return_stid(l);
 	t3_quota_put(&l->dev->quotas, l->quota);
-	/* Children without a delivered connect request have no consumer any more. */
-	t3_ep_request_if(l->dev, T3_REQ_UNLISTEN, t3_listener_match_child, l);
+	t3_listener_drop_children(l);
 	wait_event(l->wait, t3_listener_idle(l));
 
 	t3_listener_remove(l);
@@ -299,7 +372,8 @@ static struct t3_quota *t3_listener_get_quota(struct t3_quotas *quotas,
 /**
  * t3_cm_create_listen - iw_create_listen: listen on an address
  * @cm_id: listener's id; receives connect requests until t3_cm_destroy_listen()
- * @backlog: limit of half-open connections, to which T3_HALF_OPEN_SLACK is added
+ * @backlog: limit of half-open connections, to which T3_HALF_OPEN_SLACK is added, up to
+ *	T3_MAX_HALF_OPEN
  *
  * Waits for the card, because a listener has no event that could report its answer. No runner
  * calls this. Return: 0; -EADDRINUSE, also if the host's TCP has the port, or another
@@ -331,10 +405,11 @@ int t3_cm_create_listen(struct iw_cm_id *cm_id, int backlog)
 	l->net = t3_cm_id_net(cm_id);
 	l->addr = local.sin_addr.s_addr;
 	l->port = local.sin_port;
-	l->max_half_open = max(backlog, 0) + T3_HALF_OPEN_SLACK;
+	l->max_half_open = min(max(backlog, 0) + T3_HALF_OPEN_SLACK, T3_MAX_HALF_OPEN);
 	spin_lock_init(&l->lock);
 	skb_queue_head_init(&l->syns);
 	INIT_LIST_HEAD(&l->places);
+	context_unsafe(INIT_LIST_HEAD(&l->children));
 	INIT_WORK(&l->work, t3_listener_work);
 	init_waitqueue_head(&l->wait);
 

@@ -14,7 +14,7 @@
 #include "wr.c"
 
 static struct {
-	unsigned int sent, released_tids, freed_atids, inserted_tids, ended, detached;
+	unsigned int sent, released_tids, freed_atids, inserted_tids, ended, detached, places;
 	u32 last_tid;
 	int send_error, route_error;
 	bool host_is_connected;		/* with the addresses of the SYN */
@@ -77,6 +77,11 @@ void cxgb3_remove_tid(struct t3cdev *tdev, void *ctx, unsigned int tid)
 void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 {
 	card.ended++;
+}
+
+void t3_listener_drop_old(struct t3_listener *l)
+{
+	card.places++;
 }
 
 void t3_qp_disconnected(struct t3_qp *qp)
@@ -373,6 +378,7 @@ static void tids_are_charged_to_the_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.inserted_tids, ARRAY_SIZE(eps));
 	KUNIT_EXPECT_EQ(test, released_tids(), 1);
 	KUNIT_EXPECT_EQ(test, card.last_tid, ARRAY_SIZE(eps));
+	KUNIT_EXPECT_EQ(test, card.places, 1);	/* the oldest half-open connection ends */
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), (int)ARRAY_SIZE(eps));
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
 	/* The same limit refuses an open, although cxgb3 has a free ATID. */

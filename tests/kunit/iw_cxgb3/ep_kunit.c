@@ -803,23 +803,30 @@ static void endpoint_published_during_a_shutdown_closes(struct kunit *test)
 	dev->cm->stopped = false;
 }
 
-/* The listener is destroyed before the first message of its child is handled. */
+/*
+ * The listener ends, or needs the place, before the connect request of its child. The peer may have
+ * closed the connection without one.
+ */
 static void child_without_a_listener_closes(struct kunit *test)
 {
-	static const enum ep_state states[] = { EP_IDLE, EP_SYN_RCVD, EP_MPA_REQ_WAIT };
+	static const enum ep_state states[] = {
+		EP_IDLE, EP_SYN_RCVD, EP_MPA_REQ_WAIT, EP_LAST_ACK, EP_CLOSING,
+	};
+	static struct t3_listener listener;
 	struct t3_ep *ep;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(states); i++) {
 		ep = new_ep(test, states[i]);
-		t3_ep_request(ep, T3_REQ_UNLISTEN, T3_RUN_QUEUED);
+		ep->listener = &listener;
+		t3_ep_request(ep, T3_REQ_HALF_OPEN_END, T3_RUN_QUEUED);
 		flush_work(&ep->work);
 		KUNIT_EXPECT_EQ(test, ep->state, i ? EP_ABORTING : EP_CLOSED);
 		t3_ep_request(ep, T3_REQ_DEVICE_DOWN, T3_RUN_QUEUED);
 		expect_closed(test, ep);
 	}
 	ep = new_ep(test, EP_MPA_REQ_RCVD);
-	t3_ep_request(ep, T3_REQ_UNLISTEN, T3_RUN_QUEUED);
+	t3_ep_request(ep, T3_REQ_HALF_OPEN_END, T3_RUN_QUEUED);
 	flush_work(&ep->work);
 	KUNIT_EXPECT_EQ(test, ep->state, EP_MPA_REQ_RCVD);
 	end(test, ep);

@@ -21,7 +21,7 @@ static struct t3_dev *dev;
 
 static struct {
 	enum reply reply;
-	unsigned int opened, closed, released_tids, unlistened, endpoints;
+	unsigned int opened, closed, released_tids, half_open_ends, endpoints;
 	bool no_memory, no_memory_in_softirq, no_id_in_softirq;
 	bool fatal;
 	int ports_held, port_error;
@@ -108,6 +108,7 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 	ep->dev = dev;
 	ep->cm = dev->cm;
 	skb_queue_head_init(&ep->messages);
+	INIT_LIST_HEAD(&ep->half_open);
 	return ep;
 }
 
@@ -165,8 +166,8 @@ static void fake_ep_close(struct t3_ep *ep)
 
 void t3_ep_request(struct t3_ep *ep, enum t3_ep_request req, enum t3_ep_run run)
 {
-	if (req == T3_REQ_UNLISTEN)
-		card.unlistened++;
+	if (req == T3_REQ_HALF_OPEN_END)
+		card.half_open_ends++;
 	fake_ep_close(ep);
 }
 
@@ -475,12 +476,16 @@ static void missing_reply_to_a_close_is_fatal(struct kunit *test)
 	nic.tid_maps.stids_in_use = 0;
 }
 
-/* SYNs beyond the limit are refused, and half-open endpoints close with the listener. */
+/*
+ * A SYN beyond the limit takes the place of the oldest child, if that is not new: a peer that sends
+ * no MPA requests would keep all others out. Half-open endpoints close with the listener.
+ */
 static void half_open_connections_are_limited(struct kunit *test)
 {
 	const unsigned int limit = 3 + T3_HALF_OPEN_SLACK;
 	static struct t3_quota user = { .refs = 2 };	/* the listener's, and ours */
 	struct t3_listener *l;
+	struct t3_ep *oldest;
 	struct iw_cm_id *id;
 	unsigned int i;
 
@@ -494,15 +499,27 @@ static void half_open_connections_are_limited(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l->half_open, limit);
 	KUNIT_EXPECT_EQ(test, user.refs, 2 + limit);
 	KUNIT_EXPECT_EQ(test, released_tids(), 10);
+	KUNIT_EXPECT_EQ(test, card.half_open_ends, 0);
+
+	oldest = xa_load(&dev->cm->eps, 0);
+	oldest->half_open_since -= T3_HALF_OPEN_AGE;
+	KUNIT_ASSERT_EQ(test, syn(l, i++), 0);
+	KUNIT_EXPECT_EQ(test, card.half_open_ends, 1);
+	KUNIT_EXPECT_PTR_EQ(test, NULL, xa_load(&dev->cm->eps, 0));
+	KUNIT_EXPECT_EQ(test, l->half_open, limit);
+	KUNIT_EXPECT_EQ(test, user.refs, 2 + limit);
+	KUNIT_ASSERT_EQ(test, syn(l, i++), 0);
+	KUNIT_EXPECT_EQ(test, card.half_open_ends, 1);
+	KUNIT_EXPECT_EQ(test, released_tids(), 12);
 
 	card.no_memory = true;
 	KUNIT_ASSERT_EQ(test, syn(l, i), 0);
 	flush_workqueue(t3_cm_wq);
-	KUNIT_EXPECT_EQ(test, released_tids(), 11);
+	KUNIT_EXPECT_EQ(test, released_tids(), 13);
 
 	atomic_inc(&user.used[T3_QUOTA_STID]);
 	t3_cm_destroy_listen(id);
-	KUNIT_EXPECT_EQ(test, card.unlistened, limit);
+	KUNIT_EXPECT_EQ(test, card.half_open_ends, 1 + limit);
 	KUNIT_EXPECT_EQ(test, user.refs, 1);
 }
 
@@ -528,7 +545,7 @@ static void syn_without_memory_is_not_lost(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, card.endpoints, 2);
 	KUNIT_EXPECT_EQ(test, released_tids(), 0);
 	t3_cm_destroy_listen(id);
-	KUNIT_EXPECT_EQ(test, card.unlistened, 2);
+	KUNIT_EXPECT_EQ(test, card.half_open_ends, 2);
 }
 
 /* B10: cxgb3 would use the TID as an index. */

@@ -397,13 +397,15 @@ static void open_that_the_card_has_is_abandoned(struct kunit *test)
 /* The card has not got the reply to the SYN: it need not answer an abort, which would be fatal. */
 static void half_open_connection_that_waits_is_not_aborted(struct kunit *test)
 {
-	static const enum t3_ep_request ends[] = { T3_REQ_UNLISTEN, T3_REQ_SHUT_DOWN };
+	static const enum t3_ep_request ends[] = { T3_REQ_HALF_OPEN_END, T3_REQ_SHUT_DOWN };
+	static struct t3_listener listener;
 	unsigned int i;
 
 	atomic_inc(&l2t.refcnt);	/* of the second endpoint */
 	for (i = 0; i < ARRAY_SIZE(ends); i++) {
 		struct t3_ep *ep = new_ep(test, EP_SYN_RCVD);
 
+		ep->listener = &listener;
 		l2t.state = L2T_STATE_RESOLVING;
 		KUNIT_EXPECT_EQ(test, t3_send_pass_accept_rpl(ep), 0);
 		KUNIT_EXPECT_EQ(test, skb_queue_len(&l2t.arpq), 1);
