@@ -99,7 +99,7 @@
 #include "transport.h"
 
 struct cm_id;
-struct cm_lookups;
+struct cm_user;
 struct cm_mapping;
 struct cm_port;
 struct cm_roce;
@@ -406,7 +406,7 @@ struct cm_binding {
  *	not CONNECT_RESPONSE
  * @res_late: a request that was handled in an upcall: its entry in `rdma resource` is not added yet
  * @addr_used: there was a lookup that waits
- * @lookups: those of the user, while the id has one; see lookup.c
+ * @lookup_waits: the lookup of the address has one of the user's places; see user.c
  * @tos: IP type of service
  * @tos_set: the consumer has set @tos
  * @bound_if: the interface that the id was bound to before a lookup, or 0
@@ -421,6 +421,8 @@ struct cm_binding {
  * @backlog: the backlog for the provider, and of the queue
  * @backlog_left: how many more requests the queue takes; cm_request_alloc(). Negative if requests
  *	of a listen that failed are still queued and @backlog is smaller now
+ * @user: the user whose lookups or requests the id counts among; see user.c
+ * @is_request: a connect request has made the id
  * @listen_cred: credentials of the caller of t3_rdma_listen(); a device that is added later
  *	listens with them
  *
@@ -445,10 +447,12 @@ struct cm_id {
 	struct t3_fsm_history history __guarded_by(&lock);
 	struct list_head queue __guarded_by(&lock);
 	bool left __guarded_by(&lock);
+	int lookup_waits;		/* by xchg() */
 	struct cm_pending slots[CM_NUM_SLOTS];	/* under @lock */
 	struct ib_qp *conn_qp __guarded_by(&lock);
 	bool qp_by_provider __guarded_by(&lock);
 	bool qp_refused;		/* written inside the provider's call, read after it */
+	bool is_request;		/* set once */
 	struct pid *qp_tgid;		/* written before that call, as @qp_cred */
 	const struct cred *qp_cred;
 	struct work_struct work;
@@ -469,7 +473,6 @@ struct cm_id {
 	bool qp_prepared;
 	bool res_late;
 	bool addr_used;
-	struct cm_lookups *lookups;
 	u8 tos;
 	bool tos_set;
 	int bound_if;
@@ -485,6 +488,7 @@ struct cm_id {
 	int backlog;
 	atomic_t backlog_left;
 	const struct cred *listen_cred;	/* set once */
+	struct cm_user *user;		/* set once */
 };
 
 /* One allocation of slabs, also with what other kernels add to the parts that are theirs. */
@@ -618,7 +622,12 @@ int cm_bind(struct cm_id *id, const struct sockaddr *addr, const struct sockaddr
 int cm_bind_any(struct cm_id *id, const struct sockaddr *dst);
 enum cm_event cm_addr_result(struct cm_id *id, int *status);
 
-/* lookup.c */
+/* user.c */
+unsigned long cm_user_number(const struct cred *cred, const struct net *net);
+int cm_user_set(struct cm_id *id);
+bool cm_user_add_request(struct cm_user *user);
+void cm_user_remove_request(struct cm_user *user);
+void cm_user_release(struct cm_id *id);
 int cm_lookup_begin(struct cm_id *id);
 void cm_lookup_end(struct cm_id *id);
 void cm_addr_cancel(struct cm_id *id);

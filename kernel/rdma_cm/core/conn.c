@@ -44,7 +44,9 @@ int t3_rdma_listen(struct rdma_cm_id *id, int backlog)
 	cm->backlog = backlog;
 	if (!cm->listen_cred)
 		cm->listen_cred = get_current_cred();
-	ret = cm_port_reserve(cm, false);
+	ret = cm_user_set(cm);
+	if (!ret)
+		ret = cm_port_reserve(cm, false);
 	if (!ret)
 		ret = cm_port_end_reuse(cm);
 	if (!ret)

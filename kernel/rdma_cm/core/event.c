@@ -169,7 +169,8 @@ static void cm_backlog_put(struct cm_id *listener)
  * The place is free again when the request is handled, or after cm_request_free(). The transport
  * adds its part, and then calls cm_dev_assign() and cm_request_post().
  *
- * Return: the id; or NULL if the backlog is full, or there is no memory.
+ * Return: the id; or NULL if the backlog is full, the user has too many ids of requests, or there
+ * is no memory.
  */
 struct cm_id *cm_request_alloc(struct cm_listener *l, enum rdma_ucm_port_space ps,
 			       enum ib_qp_type qp_type)
@@ -178,16 +179,24 @@ struct cm_id *cm_request_alloc(struct cm_listener *l, enum rdma_ucm_port_space p
 
 	if (atomic_dec_if_positive(&listener->backlog_left) < 0)
 		return NULL;
+	if (!cm_user_add_request(listener->user))
+		goto err_backlog;
 	id = cm_id_alloc(cm_net(listener), listener->base.id.event_handler, NULL, ps, qp_type,
 			 listener->memcg, GFP_ATOMIC);
-	if (!id) {
-		cm_backlog_put(listener);
-		return NULL;
-	}
+	if (!id)
+		goto err_user;
+	id->user = listener->user;
+	id->is_request = true;
 	cm_queue_init(id);
 	id->tos = listener->tos;
 	id->tos_set = listener->tos_set;
 	return id;
+
+err_user:
+	cm_user_remove_request(listener->user);
+err_backlog:
+	cm_backlog_put(listener);
+	return NULL;
 }
 
 /* Frees the id of a request that was not posted, without a device. */

@@ -35,6 +35,7 @@ static void cm_id_free(struct kref *ref)
 		dev->transport->detach(id);
 	put_net(cm_net(id));
 	put_cred(id->listen_cred);
+	cm_user_release(id);
 	put_cred(id->qp_cred);
 	put_pid(id->qp_tgid);
 	kfree(id);

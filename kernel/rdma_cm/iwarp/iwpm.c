@@ -18,8 +18,6 @@
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 
-#include <t3_cred.h>
-
 #include "iwpm.h"
 
 #define CM_IWPM_PEERS		16
@@ -48,7 +46,7 @@ static struct list_head cm_unmapped __guarded_by(&cm_iwpm_lock) = LIST_HEAD_INIT
 /* Peers whose daemon did not answer, and the user whose request that was. */
 static struct {
 	union cm_inet addr;
-	kuid_t user;
+	unsigned long user;
 	unsigned long until;
 } cm_paused_peers[CM_IWPM_PEERS] __guarded_by(&cm_iwpm_lock);
 static unsigned int cm_next_paused_peer __guarded_by(&cm_iwpm_lock);
@@ -424,7 +422,7 @@ void cm_iwpm_unmap(struct cm_mapping *mapping)
 
 /* --- requests -------------------------------------------------------------- */
 
-static bool cm_iwpm_is_busy(kuid_t user)
+static bool cm_iwpm_is_busy(unsigned long user)
 	__must_hold(&cm_iwpm_lock)
 {
 	const struct cm_iwpm_request *req;
@@ -432,7 +430,7 @@ static bool cm_iwpm_is_busy(kuid_t user)
 
 	lockdep_assert_held(&cm_iwpm_lock);
 	list_for_each_entry(req, &cm_requests, item)
-		pending += uid_eq(req->user, user);
+		pending += req->user == user;
 	return pending >= CM_IWPM_MAX_PENDING;
 }
 
@@ -444,8 +442,9 @@ static int cm_iwpm_begin(struct cm_iwpm_request *req)
 	int ret = 0;
 
 	init_completion(&req->done);
-	/* A listener is mapped by a worker. */
-	req->user = t3_cred_user(req->listener ? req->listener->id->listen_cred : current_cred());
+	/* A listener is mapped by a worker. Ids of other namespaces are not mapped. */
+	req->user = cm_user_number(req->listener ? req->listener->id->listen_cred : current_cred(),
+				   &init_net);
 	spin_lock_irqsave(&cm_iwpm_lock, flags);
 	if (!cm_iwpm.own || cm_iwpm.no_reply || (mapping && !cm_iwpm.registered))
 		ret = -ENOENT;
@@ -475,7 +474,7 @@ static bool cm_iwpm_pauses(unsigned int i)
 }
 
 /* A user can name any number of peers. They replace those of other users last. */
-static unsigned int cm_iwpm_peer_to_replace(kuid_t user)
+static unsigned int cm_iwpm_peer_to_replace(unsigned long user)
 	__must_hold(&cm_iwpm_lock)
 {
 	unsigned int i, n, own = CM_IWPM_PEERS;
@@ -485,13 +484,13 @@ static unsigned int cm_iwpm_peer_to_replace(kuid_t user)
 		i = (cm_next_paused_peer + n) % CM_IWPM_PEERS;
 		if (!cm_iwpm_pauses(i))
 			return i;
-		if (own == CM_IWPM_PEERS && uid_eq(cm_paused_peers[i].user, user))
+		if (own == CM_IWPM_PEERS && cm_paused_peers[i].user == user)
 			own = i;
 	}
 	return own < CM_IWPM_PEERS ? own : cm_next_paused_peer % CM_IWPM_PEERS;
 }
 
-static void cm_iwpm_pause_peer(const union cm_inet *peer, kuid_t user)
+static void cm_iwpm_pause_peer(const union cm_inet *peer, unsigned long user)
 	__must_hold(&cm_iwpm_lock)
 {
 	unsigned int i = cm_iwpm_peer_to_replace(user);

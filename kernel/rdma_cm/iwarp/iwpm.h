@@ -139,7 +139,7 @@ struct cm_iwpm_request {
 	struct cm_listener *listener;
 	struct cm_mapping *mapping;
 	struct cm_iwpm_daemon daemon;
-	kuid_t user;
+	unsigned long user;
 	u32 seq;
 	u8 op;
 	int status __guarded_by(&cm_iwpm_lock);

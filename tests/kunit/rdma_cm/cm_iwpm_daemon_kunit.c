@@ -474,7 +474,7 @@ static void requests_of_a_user_are_bounded(struct kunit *test)
 		spin_lock_irq(&cm_iwpm_lock);
 		for (i = 0; i < CM_IWPM_MAX_PENDING; i++) {
 			reqs[i].finished = true;
-			reqs[i].user = others ? KUIDT_INIT(1000) : current_uid();
+			reqs[i].user = others ? 1000 : cm_user_number(current_cred(), &init_net);
 			list_add(&reqs[i].item, &cm_requests);
 		}
 		spin_unlock_irq(&cm_iwpm_lock);

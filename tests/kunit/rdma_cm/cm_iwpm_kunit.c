@@ -273,14 +273,14 @@ static void a_peer_without_a_daemon_is_asked_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, announce(FAKE_REMOTE, 4000, 30003, MAPPED_LOCAL), 0);
 	KUNIT_EXPECT_FALSE(test, cm_iwpm_is_paused((struct sockaddr *)&same));
 	spin_lock_irq(&cm_iwpm_lock);
-	cm_iwpm_pause_peer((union cm_inet *)&same, current_uid());
+	cm_iwpm_pause_peer((union cm_inet *)&same, cm_user_number(current_cred(), &init_net));
 	spin_unlock_irq(&cm_iwpm_lock);
 	KUNIT_EXPECT_TRUE(test, cm_iwpm_is_paused((struct sockaddr *)&same));
 	hello(4, DAEMON);
 	KUNIT_EXPECT_FALSE(test, cm_iwpm_is_paused((struct sockaddr *)&same));
 }
 
-static void pause_peers(unsigned int first, unsigned int n, kuid_t user)
+static void pause_peers(unsigned int first, unsigned int n, unsigned long user)
 {
 	struct sockaddr_storage peer;
 
@@ -307,12 +307,12 @@ static unsigned int paused_peers(unsigned int first, unsigned int n)
 /* A user connects to any number of peers without a daemon: those of another one stay. */
 static void the_peers_of_one_user_do_not_replace_those_of_another(struct kunit *test)
 {
-	pause_peers(0x0a000001, 3, KUIDT_INIT(1000));
-	pause_peers(0x0a000101, 3 * CM_IWPM_PEERS, KUIDT_INIT(1001));
+	pause_peers(0x0a000001, 3, 1000);
+	pause_peers(0x0a000101, 3 * CM_IWPM_PEERS, 1001);
 	KUNIT_EXPECT_EQ(test, paused_peers(0x0a000001, 3), 3u);
 	KUNIT_EXPECT_EQ(test, paused_peers(0x0a000101, 3 * CM_IWPM_PEERS), CM_IWPM_PEERS - 3u);
 	/* Of a third one, which has none yet. */
-	pause_peers(0x0a000201, 2, KUIDT_INIT(1002));
+	pause_peers(0x0a000201, 2, 1002);
 	KUNIT_EXPECT_EQ(test, paused_peers(0x0a000202, 1), 1u);
 	hello(4, DAEMON);
 	KUNIT_EXPECT_EQ(test, paused_peers(0x0a000001, 3), 0u);

@@ -801,7 +801,7 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #include "actions.c"
 #include "event.c"
 #include "create.c"
-#include "lookup.c"
+#include "user.c"
 #include "resolve.c"
 #include "conn.c"
 #define wait_for_completion		fake_wait_for_users

@@ -559,6 +559,38 @@ static void unread_events_are_limited(struct kunit *test)
 	fake_lookup_done(0);
 }
 
+/*
+ * The memory of a request is charged above the limit of the cgroup, and in part not at all. So the
+ * user has a limited number of their ids, as long as these exist: also rejected ones.
+ */
+static void a_user_has_a_limited_number_of_ids_of_requests(struct kunit *test)
+{
+	struct rdma_ucm_reject rejection = {};
+	struct cm_user *user;
+	struct cm_id *id;
+
+	victim = listener(test, FAKE_LOCAL);
+	id = to_cm_id(((struct ucm_context *)xa_load(&ucm_contexts, victim))->cm_id);
+	user = id->user;
+	KUNIT_ASSERT_EQ(test, atomic_read(&user->requests), CM_MAX_REQUESTS);
+	atomic_set(&user->requests, 1);
+	KUNIT_ASSERT_EQ(test, fake_request(), 0);
+	KUNIT_EXPECT_NE(test, fake_request(), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&id->backlog_left), id->backlog);
+	KUNIT_ASSERT_EQ(test, get_event(), 0);
+	rejection.id = event.id;
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_REJECT, &rejection, sizeof(rejection), 0),
+			0);
+	KUNIT_EXPECT_NE(test, fake_request(), 0);
+	KUNIT_EXPECT_EQ(test, destroy(event.id, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fake_request(), 0);
+	KUNIT_ASSERT_EQ(test, get_event(), 0);
+	KUNIT_EXPECT_EQ(test, destroy(event.id, NULL), 0);
+	KUNIT_EXPECT_EQ(test, destroy(victim, NULL), 0);
+	flush_workqueue(cm_wq);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&cm_users));
+}
+
 static bool lookup_ended;
 
 static void end_last_lookup(struct work_struct *work)
@@ -587,7 +619,7 @@ static void a_call_waits_while_the_user_has_too_many_lookups(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, READ_ONCE(lookup_ended));
 	for (i = 0; i < ARRAY_SIZE(ids); i++)
 		KUNIT_EXPECT_EQ(test, destroy(ids[i], &reported), 0);
-	KUNIT_EXPECT_TRUE(test, xa_empty(&cm_lookups_of));
+	KUNIT_EXPECT_TRUE(test, xa_empty(&cm_users));
 }
 
 /* A net device's owner can change it without end. */
@@ -710,6 +742,7 @@ static struct kunit_case ucm_event_cases[] = {
 	KUNIT_CASE(an_id_is_found_only_after_success),
 	KUNIT_CASE(a_request_is_found_only_when_it_is_complete),
 	KUNIT_CASE(unread_events_are_limited),
+	KUNIT_CASE(a_user_has_a_limited_number_of_ids_of_requests),
 	KUNIT_CASE(a_call_waits_while_the_user_has_too_many_lookups),
 	KUNIT_CASE(changes_of_the_link_address_are_one_event),
 	KUNIT_CASE(the_link_address_of_many_ids_changes),

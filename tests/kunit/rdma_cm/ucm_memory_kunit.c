@@ -269,6 +269,7 @@ static void make_a_listener(struct kunit *test)
 		.uid = 1, .response = (uintptr_t)&resp, .ps = RDMA_PS_TCP,
 	};
 	struct rdma_ucm_listen cmd = { .backlog = SMALL_BACKLOG };
+	struct ucm_context *ctx;
 	bool exists, listens;
 	int ret;
 
@@ -281,8 +282,10 @@ static void make_a_listener(struct kunit *test)
 	if (!ret)
 		ret = command(RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0);
 	allocations_work();
-	/* Or the list of its addresses fails. The listener is allocated without a charge then. */
-	listens = exists && strcmp(alloc_that_failed(), "cm_listen_addrs");
+	/* Or the list of its addresses fails, or its user. Others are allocated uncharged. */
+	ctx = exists ? xa_load(&ucm_contexts, cmd.id) : NULL;
+	listens = ctx && strcmp(alloc_that_failed(), "cm_listen_addrs") &&
+		  to_cm_id(ctx->cm_id)->user;
 	KUNIT_EXPECT_EQ_MSG(test, ret, listens ? 0 : -ENOMEM, "%s", alloc_that_failed());
 	KUNIT_EXPECT_EQ_MSG(test, !fake.listener, !!ret, "%s", alloc_that_failed());
 	if (exists) {
