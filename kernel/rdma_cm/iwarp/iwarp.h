@@ -29,6 +29,7 @@ void cm_iwpm_exit(void);
 
 /* qp.c */
 int cm_qp_get(struct cm_id *id, u32 qpn);
+int cm_qp_get_again(struct cm_id *id);
 void cm_qp_get_late(struct cm_id *id);
 void cm_qp_abort_refused(struct cm_id *id);
 void cm_qp_put(struct cm_id *id);

@@ -198,7 +198,9 @@ static int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 	cm_iw_set_addrs(id->iw, id, cm_src(id));
 	cm_port_release_tcp(id, device);
 	cm_iwpm_map_connection(id);
-	ret = device->ops.iw_connect(id->iw, &to_iw);
+	ret = cm_qp_get_again(id);
+	if (!ret)
+		ret = device->ops.iw_connect(id->iw, &to_iw);
 	if (ret) {
 		/* The consumer may try again. */
 		cm_iwpm_unmap(id->mapping);
@@ -209,6 +211,12 @@ static int cm_iw_connect(struct cm_id *id, const struct rdma_conn_param *param)
 	return 0;
 }
 
+/* A reject of MPA has no reason. */
+static int cm_iw_reject(struct cm_id *id, const void *data, u8 len, u8 reason)
+{
+	return id->iw->device->ops.iw_reject(id->iw, data, len);
+}
+
 /* Return: 0: ESTABLISHED or CLOSE follows, or has come inside the call. Otherwise neither. */
 static int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param)
 {
@@ -217,16 +225,15 @@ static int cm_iw_accept(struct cm_id *id, const struct rdma_conn_param *param)
 
 	id->iw->tos = id->tos;
 	id->iw->tos_set = id->tos_set;
+	ret = cm_qp_get_again(id);
+	if (ret) {
+		cm_iw_reject(id, NULL, 0, 0);
+		return ret;
+	}
 	ret = id->iw->device->ops.iw_accept(id->iw, &to_iw);
 	if (!ret)
 		cm_qp_abort_refused(id);
 	return ret;
-}
-
-/* A reject of MPA has no reason. */
-static int cm_iw_reject(struct cm_id *id, const void *data, u8 len, u8 reason)
-{
-	return id->iw->device->ops.iw_reject(id->iw, data, len);
 }
 
 /*

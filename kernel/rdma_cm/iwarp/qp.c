@@ -206,6 +206,26 @@ int cm_qp_get(struct cm_id *id, u32 qpn)
 }
 
 /**
+ * cm_qp_get_again - repeat cm_qp_get() if that took no reference
+ * @id: the id; the provider is called next
+ *
+ * The command may have slept since then, for seconds if the port mapper did not reply. Meanwhile
+ * the process may have destroyed its QP, and the number may be that of another user's.
+ *
+ * Return: as cm_qp_get().
+ */
+int cm_qp_get_again(struct cm_id *id)
+{
+	unsigned long flags;
+	bool late;
+
+	spin_lock_irqsave(&id->lock, flags);
+	late = id->qp_by_provider;
+	spin_unlock_irqrestore(&id->lock, flags);
+	return late ? cm_qp_get_by_num(id, id->base.qp_num) : 0;
+}
+
+/**
  * cm_qp_get_late - take the reference inside iw_connect or iw_accept, if cm_qp_get() did not
  * @id: the id; the provider calls this while it holds the QP
  *

@@ -218,6 +218,20 @@ static void the_qp_of_another_user_is_not_tracked(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&fake.qp_refs), 0, "%s", ends[i]->name);
 		end(test);
 	}
+	/* The command waits between the first check and the provider's call. */
+	for (i = 0; i < 2; i++) {
+		begin(test, IN_PROCESS);
+		fake.untracked = true;
+		run_shorthand(test, i ? REQUESTED : READY);
+		next_creator = other_task;
+		fake.point = i ? "cm_accept_begins" : "cm_connect_waits";
+		fake.at_point = the_number_is_that_of_another_qp;
+		KUNIT_EXPECT_EQ(test, call(i ? ACCEPT : CONNECT), -EINVAL);
+		KUNIT_EXPECT_EQ(test, fake.rejects, i);
+		KUNIT_EXPECT_EQ(test, fake.cancels, 0u);
+		KUNIT_EXPECT_EQ(test, atomic_read(&fake.qp_refs), 0);
+		end(test);
+	}
 	begin(test, IN_PROCESS);
 	fake.untracked = true;
 	run_shorthand(test, READY);
