@@ -7,8 +7,8 @@
 #include <linux/minmax.h>
 
 /*
- * The delay of a work item that took @took jiffies when it ran last. It is for processes that change
- * interfaces and addresses of a namespace of their own in a loop, and may have many ids or
+ * The delay of a work item that took @took jiffies when it ran last. It is for processes that
+ * change interfaces and addresses of a namespace of their own in a loop, and may have many ids or
  * connections: they use a fifth of a processor, unless an update takes so long that the changes of
  * others would have to wait.
  */
