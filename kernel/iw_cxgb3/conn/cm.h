@@ -413,7 +413,7 @@ void t3_listener_put(struct t3_listener *l);
 bool t3_listener_upcall_begin(struct t3_listener *l);
 void t3_listener_upcall_end(struct t3_listener *l);
 void t3_listener_remove_child(struct t3_ep *ep);
-void t3_listener_drop_old(struct t3_listener *l);
+void t3_listener_drop_old(struct t3_listener *l, bool next_hop);
 void t3_listener_wake_all(struct t3_cm_dev *cm);
 int t3_listener_receive_syn(struct t3cdev *tdev, struct sk_buff *skb, void *ctx);
 int t3_listener_reply(struct t3cdev *tdev, struct sk_buff *skb, void *ctx);
@@ -451,6 +451,7 @@ struct t3_route_cb {
 
 int t3_route_resolve(struct t3_ep *ep);
 void t3_route_release(struct t3_ep *ep);
+bool t3_route_is_alone(const struct t3_ep *ep);
 int t3_route_send(struct t3_ep *ep, struct sk_buff *skb, arp_failure_handler_func failed);
 unsigned int t3_route_l2t_index(struct t3_ep *ep);
 struct net_device *t3_route_local_dev(struct t3_dev *dev, struct net *net, __be32 addr);

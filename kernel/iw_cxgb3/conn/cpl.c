@@ -628,6 +628,7 @@ static void t3_cpl_on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
 {
 	const struct t3_cpl_pass_accept_req *req = (const void *)skb->data;
 	u32 tid = be32_to_cpu(req->ot) & T3_CPL_ID;
+	bool next_hop;
 	int ret;
 
 	/* An event of the device closed the endpoint before its first message. */
@@ -644,6 +645,7 @@ static void t3_cpl_on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
 	ep->tos = FIELD_GET(T3_CPL_TOS, be32_to_cpu(req->tos_tid));
 
 	ret = t3_cpl_resolve_syn(ep);
+	next_hop = ret == -ENOMEM;
 	if (!ret)
 		ret = t3_ep_take_tid(ep, tid);
 	if (!ret) {
@@ -656,8 +658,8 @@ static void t3_cpl_on_pass_accept_req(struct t3_ep *ep, struct sk_buff *skb)
 	/* When its TID is released, the card answers the SYN with a RST. */
 	ibdev_dbg(&ep->dev->ibdev, "SYN from %pI4 refused: %d\n", &req->peer_ip, ret);
 	t3_release_tid(ep->dev, tid);
-	if (ret == -ENOMEM)
-		t3_listener_drop_old(ep->listener);	/* whose TID the next SYN can have */
+	if (ret == -ENOMEM)	/* the next SYN can have what the old one gives back */
+		t3_listener_drop_old(ep->listener, next_hop);
 	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
 }
 

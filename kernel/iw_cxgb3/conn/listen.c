@@ -63,22 +63,27 @@ void t3_listener_remove_child(struct t3_ep *ep)
 }
 
 /*
- * The oldest half-open child, with a reference, off the list; NULL if there is none that is as old
- * as @age.
+ * The oldest half-open child, or the oldest that gives a next hop back, with a reference, off the
+ * list; NULL if there is none that is as old as @age.
  */
-static struct t3_ep *t3_listener_take_oldest(struct t3_listener *l, unsigned long age)
+static struct t3_ep *t3_listener_take_oldest(struct t3_listener *l, unsigned long age,
+					     bool next_hop)
 	__must_hold(&l->lock)
 {
 	struct t3_ep *ep;
 
 	lockdep_assert_held(&l->lock);
-	ep = list_first_entry_or_null(&l->children, struct t3_ep, half_open);
-	if (!ep || time_before(jiffies, ep->half_open_since + age))
-		return NULL;
-	t3_ep_get(ep);
-	list_del_init(&ep->half_open);
-	l->half_open--;
-	return ep;
+	list_for_each_entry(ep, &l->children, half_open) {
+		if (time_before(jiffies, ep->half_open_since + age))
+			break;
+		if (next_hop && !t3_route_is_alone(ep))
+			continue;
+		t3_ep_get(ep);
+		list_del_init(&ep->half_open);
+		l->half_open--;
+		return ep;
+	}
+	return NULL;
 }
 
 static void t3_listener_drop(struct t3_ep *ep)
@@ -92,16 +97,17 @@ static void t3_listener_drop(struct t3_ep *ep)
 /**
  * t3_listener_drop_old - drop the oldest half-open child, which takes the place of another one
  * @l: the listener
+ * @next_hop: one that gives a next hop back, not only a TID
  *
  * A peer may open connections and send no MPA requests. A child that was opened just now stays: of
  * many clients that connect at once, those that have nearly connected would be dropped.
  */
-void t3_listener_drop_old(struct t3_listener *l)
+void t3_listener_drop_old(struct t3_listener *l, bool next_hop)
 {
 	struct t3_ep *ep;
 
 	spin_lock_bh(&l->lock);
-	ep = t3_listener_take_oldest(l, T3_HALF_OPEN_AGE);
+	ep = t3_listener_take_oldest(l, T3_HALF_OPEN_AGE, next_hop);
 	spin_unlock_bh(&l->lock);
 	t3_listener_drop(ep);
 }
@@ -122,7 +128,7 @@ static bool t3_listener_has_place(struct t3_listener *l)
 
 	spin_lock_bh(&l->lock);
 	if (l->half_open >= l->max_half_open)
-		old = t3_listener_take_oldest(l, T3_HALF_OPEN_AGE);
+		old = t3_listener_take_oldest(l, T3_HALF_OPEN_AGE, false);
 	has = l->listening && l->half_open + skb_queue_len(&l->syns) < l->max_half_open;
 	spin_unlock_bh(&l->lock);
 	t3_listener_drop(old);
@@ -332,7 +338,7 @@ static void t3_listener_drop_children(struct t3_listener *l)
 
 	do {
 		spin_lock_bh(&l->lock);
-		ep = t3_listener_take_oldest(l, 0);
+		ep = t3_listener_take_oldest(l, 0, false);
 		spin_unlock_bh(&l->lock);
 		t3_listener_drop(ep);
 	} while (ep);

@@ -450,6 +450,15 @@ bool t3_route_take_back(struct t3_ep *ep)
 	return waited;
 }
 
+/* Whether the end of the connection gives its user a next hop back now. */
+bool t3_route_is_alone(const struct t3_ep *ep)
+{
+	const struct t3_quota *quota = t3_route_quota(ep);
+
+	return context_unsafe(READ_ONCE(ep->l2t)) && quota &&
+	       READ_ONCE(quota->l2t_users[ep->charged_l2t]) == 1;
+}
+
 /*
  * Release route and L2T entry.
  * Must precede the release of the TID: messages in the ARP queue would otherwise be sent

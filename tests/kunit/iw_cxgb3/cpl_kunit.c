@@ -15,6 +15,7 @@
 
 static struct {
 	unsigned int sent, released_tids, freed_atids, inserted_tids, ended, detached, places;
+	bool next_hop;
 	u32 last_tid;
 	int send_error, route_error;
 	bool host_is_connected;		/* with the addresses of the SYN */
@@ -79,9 +80,10 @@ void t3_cm_report_end(struct t3_ep *ep, enum ep_event event, int status)
 	card.ended++;
 }
 
-void t3_listener_drop_old(struct t3_listener *l)
+void t3_listener_drop_old(struct t3_listener *l, bool next_hop)
 {
 	card.places++;
+	card.next_hop = next_hop;
 }
 
 void t3_qp_disconnected(struct t3_qp *qp)
@@ -333,6 +335,21 @@ static void syn_to_an_address_not_on_a_port_is_refused(struct kunit *test)
 	end(test, ep);
 }
 
+/* The end of most connections would free none. */
+static void syn_without_a_next_hop_takes_that_of_another(struct kunit *test)
+{
+	struct t3_cpl_pass_accept_req req = { .ot = cpu_to_be32(TIDS - 1) };
+	struct t3_ep *ep = new_ep(test, EP_IDLE);
+
+	ep->id_kind = T3_ID_NONE;
+	card.route_error = -ENOMEM;
+	handle(test, ep, T3_CPL_PASS_ACCEPT_REQ, &req, sizeof(req));
+	KUNIT_EXPECT_EQ(test, released_tids(), 1);
+	KUNIT_EXPECT_EQ(test, card.places, 1);
+	KUNIT_EXPECT_TRUE(test, card.next_hop);
+	end(test, ep);
+}
+
 /* B19: the reply has the DSCP of the SYN. The two bits below it are ECN. */
 static void accept_reply_has_the_dscp_of_the_syn(struct kunit *test)
 {
@@ -379,6 +396,7 @@ static void tids_are_charged_to_the_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, released_tids(), 1);
 	KUNIT_EXPECT_EQ(test, card.last_tid, ARRAY_SIZE(eps));
 	KUNIT_EXPECT_EQ(test, card.places, 1);	/* the oldest half-open connection ends */
+	KUNIT_EXPECT_FALSE(test, card.next_hop);
 	KUNIT_EXPECT_EQ(test, atomic_read(&user.used[T3_QUOTA_TID]), (int)ARRAY_SIZE(eps));
 	KUNIT_EXPECT_EQ(test, ep->state, EP_CLOSED);
 	/* The same limit refuses an open, although cxgb3 has a free ATID. */
@@ -690,6 +708,7 @@ static struct kunit_case cpl_cases[] = {
 	KUNIT_CASE(open_is_charged_for_its_tid),
 	KUNIT_CASE(id_of_a_dead_card_is_cleared),
 	KUNIT_CASE(syn_to_an_address_not_on_a_port_is_refused),
+	KUNIT_CASE(syn_without_a_next_hop_takes_that_of_another),
 	KUNIT_CASE(syn_with_the_addresses_of_a_connection_is_refused),
 	KUNIT_CASE(accept_reply_has_the_dscp_of_the_syn),
 	KUNIT_CASE(abort_after_conn_exist_closes),

@@ -26,6 +26,7 @@ static struct {
 	bool fatal;
 	int ports_held, port_error;
 	struct sockaddr_in local;	/* of the last port */
+	const struct t3_ep *alone;	/* on its next hop */
 	const char *shut_down_at;	/* point at which the driver closes all connections */
 } card;
 
@@ -110,6 +111,11 @@ struct t3_ep *t3_ep_alloc(struct t3_dev *dev)
 	skb_queue_head_init(&ep->messages);
 	INIT_LIST_HEAD(&ep->half_open);
 	return ep;
+}
+
+bool t3_route_is_alone(const struct t3_ep *ep)
+{
+	return ep == card.alone;
 }
 
 int t3_ep_publish(struct t3_ep *ep)
@@ -485,7 +491,7 @@ static void half_open_connections_are_limited(struct kunit *test)
 	const unsigned int limit = 3 + T3_HALF_OPEN_SLACK;
 	static struct t3_quota user = { .refs = 2 };	/* the listener's, and ours */
 	struct t3_listener *l;
-	struct t3_ep *oldest;
+	struct t3_ep *oldest, *ep;
 	struct iw_cm_id *id;
 	unsigned int i;
 
@@ -516,6 +522,17 @@ static void half_open_connections_are_limited(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, syn(l, i), 0);
 	flush_workqueue(t3_cm_wq);
 	KUNIT_EXPECT_EQ(test, released_tids(), 13);
+	card.no_memory = false;
+
+	/* For a next hop only one ends that has its next hop alone. */
+	list_for_each_entry(ep, &l->children, half_open)
+		ep->half_open_since -= T3_HALF_OPEN_AGE;
+	t3_listener_drop_old(l, true);
+	KUNIT_EXPECT_EQ(test, card.half_open_ends, 1);
+	card.alone = list_last_entry(&l->children, struct t3_ep, half_open);
+	t3_listener_drop_old(l, true);
+	KUNIT_EXPECT_EQ(test, card.half_open_ends, 2);
+	KUNIT_EXPECT_EQ(test, l->half_open, limit - 1);
 
 	atomic_inc(&user.used[T3_QUOTA_STID]);
 	t3_cm_destroy_listen(id);
