@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Commands that make one call of t3_rdma_cm each, with ucm_id(). */
 #include <linux/moduleparam.h>
+#include <linux/nospec.h>
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
 
@@ -201,15 +202,17 @@ void ucm_copy_option(struct ucm_call *call)
 int ucm_set_option(struct ucm_call *call)
 {
 	const struct rdma_ucm_set_option *cmd = call->cmd;
+	u32 option;
 
 	/* An option that exists, for InfiniBand only. */
 	if (cmd->level == RDMA_OPTION_IB && cmd->optname == RDMA_OPTION_IB_PATH)
 		return -EINVAL;
 	if (cmd->level != RDMA_OPTION_ID || cmd->optname >= ARRAY_SIZE(ucm_id_options))
 		return -ENOSYS;
-	if (cmd->optlen != ucm_id_options[cmd->optname].len)
+	option = array_index_nospec(cmd->optname, ARRAY_SIZE(ucm_id_options));
+	if (cmd->optlen != ucm_id_options[option].len)
 		return -EINVAL;
 	if (call->option_fault)
 		return -EFAULT;
-	return ucm_id_options[cmd->optname].set(ucm_id(call), call->option);
+	return ucm_id_options[option].set(ucm_id(call), call->option);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Commands that read attributes of an id. */
+#include <linux/nospec.h>
 #include <rdma/ib.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_sa.h>
@@ -169,12 +170,14 @@ int ucm_query(struct ucm_call *call)
 			ucm_query_gid, offsetof(struct rdma_ucm_query_addr_resp, ibdev_index) },
 	};
 	const struct rdma_ucm_query *cmd = call->cmd;
+	u32 option;
 
 	if (cmd->option >= ARRAY_SIZE(options))
 		return -ENOSYS;
-	if (call->out < options[cmd->option].out)
+	option = array_index_nospec(cmd->option, ARRAY_SIZE(options));
+	if (call->out < options[option].out)
 		return -ENOSPC;
-	return options[cmd->option].query(call, cmd->response);
+	return options[option].query(call, cmd->response);
 }
 
 void ucm_copy_ah_attr(struct ib_uverbs_ah_attr *to, const struct rdma_ah_attr *from)
