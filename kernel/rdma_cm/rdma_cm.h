@@ -622,6 +622,10 @@ int cm_bind(struct cm_id *id, const struct sockaddr *addr, const struct sockaddr
 int cm_bind_any(struct cm_id *id, const struct sockaddr *dst);
 enum cm_event cm_addr_result(struct cm_id *id, int *status);
 
+/* qp_user.c */
+void cm_qp_set_user(struct cm_id *id);
+bool cm_qp_permitted(const struct cm_id *id, const struct ib_qp *qp);
+
 /* user.c */
 unsigned long cm_user_number(const struct cred *cred, const struct net *net);
 int cm_user_set(struct cm_id *id);

@@ -20,14 +20,11 @@
  *    The provider cannot be made to fail any more. So the connection of another user's QP is
  *    aborted as soon as the provider's call returns.
  */
-#include <linux/cred.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
-#include <t3_cred.h>
 #include <t3_uverbs_file.h>
 
-#include "compat.h"
 #include "iwarp.h"
 
 static void cm_qp_set(struct cm_id *id, struct ib_qp *qp, bool by_provider)
@@ -65,38 +62,6 @@ static void cm_uobject_put(struct ib_uobject *uobj)
 
 	atomic_fetch_dec_release(&uobj->usecnt);
 	up_read(teardown);
-}
-
-/*
- * The conditions of ptrace. A process that has dropped privileges has the ids of a user, but is not
- * dumpable: the user may not connect its QPs. The credentials are read first, as commit_creds()
- * changes them last.
- */
-static bool cm_qp_may_trace(const struct cm_id *id, struct task_struct *creator)
-	__must_hold_shared(RCU)
-{
-	if (!t3_may_act_as(id->qp_cred, __task_cred(creator)))
-		return false;
-	smp_rmb(); /* pairs with the barrier in commit_creds() */
-	return t3_task_is_dumpable(creator);
-}
-
-/*
- * A process connects QPs that were created by itself, or by one that it may trace. Not with
- * `current`: inside the provider's call that may be another task than the one that called us.
- */
-static bool cm_qp_permitted(const struct cm_id *id, const struct ib_qp *qp)
-{
-	struct task_struct *creator = READ_ONCE(qp->res.task);
-	bool permitted;
-
-	if (!qp->uobject || !creator)
-		return false;
-	rcu_read_lock();
-	/* A process that has ended has none, and its number may be that of another one. */
-	permitted = task_tgid(creator) == id->qp_tgid || cm_qp_may_trace(id, creator);
-	rcu_read_unlock();
-	return permitted;
 }
 
 /*
@@ -197,10 +162,7 @@ static int cm_qp_get_by_num(struct cm_id *id, u32 qpn)
 int cm_qp_get(struct cm_id *id, u32 qpn)
 {
 	id->qp_refused = false;
-	put_pid(id->qp_tgid);
-	id->qp_tgid = get_pid(task_tgid(current));
-	put_cred(id->qp_cred);
-	id->qp_cred = get_current_cred();
+	cm_qp_set_user(id);
 	id->base.qp_num = qpn;
 	return cm_qp_get_by_num(id, qpn);
 }

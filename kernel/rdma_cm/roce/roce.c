@@ -183,8 +183,32 @@ static int cm_roce_resolve_route(struct cm_id *id)
 /* The QP is named in a message only, and so needs no reference. */
 static int cm_roce_get_qp(struct cm_id *id, u32 qpn)
 {
+	if (qpn >> 24)
+		return -EINVAL;
+	cm_qp_set_user(id);
 	id->base.qp_num = qpn;
 	return 0;
+}
+
+/*
+ * Directly before the message: the ib_cm of the peer ends the connection that it has with a QP of
+ * this number, so it must not be that of another user. An id for XRC names a QP that processes
+ * share. A library can reserve numbers of the device, for QPs that ib_core does not know.
+ */
+static bool cm_roce_qp_permitted(struct cm_id *id)
+{
+	struct rdma_restrack_entry *entry;
+	bool permitted;
+	struct ib_qp *qp;
+
+	entry = rdma_restrack_get_byid(id->base.id.device, RDMA_RESTRACK_QP, id->base.qp_num);
+	if (IS_ERR(entry))
+		return true;
+	qp = container_of(entry, struct ib_qp, res);
+	permitted = cm_qp_permitted(id, qp) ||
+		    (id->base.id.qp_type == IB_QPT_XRC_TGT && qp->qp_type == IB_QPT_XRC_TGT);
+	rdma_restrack_put(entry);
+	return permitted;
 }
 
 static void cm_roce_put_qp(struct cm_id *id)
@@ -232,7 +256,7 @@ static int cm_roce_send_request(struct cm_id *id, const struct rdma_conn_param *
 	if (IS_ERR(data))
 		return PTR_ERR(data);
 	req.private_data = data;
-	ret = ib_send_cm_req(id->roce->ib, &req);
+	ret = cm_roce_qp_permitted(id) ? ib_send_cm_req(id->roce->ib, &req) : -EINVAL;
 	kfree(data);
 	return ret;
 }
@@ -305,6 +329,8 @@ static int cm_roce_accept_ud(struct cm_id *id, const struct rdma_conn_param *par
 
 	ret = cm_roce_set_qkey(id, param->qkey);
 	rep.qkey = id->roce->qkey;
+	if (!ret && !cm_roce_qp_permitted(id))
+		ret = -EINVAL;
 	if (!ret)
 		ret = ib_send_cm_sidr_rep(id->roce->ib, &rep);
 	if (!ret)
@@ -330,7 +356,7 @@ static int cm_roce_accept(struct cm_id *id, const struct rdma_conn_param *param)
 
 	if (cm_roce_is_ud(id))
 		return cm_roce_accept_ud(id, param);
-	ret = ib_send_cm_rep(id->roce->ib, &rep);
+	ret = cm_roce_qp_permitted(id) ? ib_send_cm_rep(id->roce->ib, &rep) : -EINVAL;
 	if (ret)
 		ib_send_cm_rej(id->roce->ib, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0, NULL, 0);
 	return ret;

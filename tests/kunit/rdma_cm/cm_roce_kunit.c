@@ -53,6 +53,49 @@ static void too_much_private_data(struct kunit *test)
 	STEPS(S(DESTROY));
 }
 
+/*
+ * ib_cm of the peer ends the connection of the QP whose number comes a second time. A number that
+ * resource tracking does not know may be one that a library has reserved.
+ */
+static void a_process_names_its_own_qps(struct kunit *test)
+{
+	static const u32 others[] = { FAKE_QPN, FAKE_QPN | 1 << 24 };
+	struct rdma_conn_param named = { };
+	const struct rdma_ucm_ece no_ece = {};
+	unsigned int i;
+
+	STEPS(S(READY));
+	fake.qp.res.task = NULL;	/* of the kernel */
+	for (i = 0; i < ARRAY_SIZE(others); i++) {
+		named.qp_num = others[i];
+		KUNIT_EXPECT_EQ(test, t3_rdma_connect(id, &named, &no_ece), -EINVAL);
+	}
+	KUNIT_EXPECT_EQ(test, fake_ib.reqs, 0u);
+	KUNIT_EXPECT_EQ(test, fake.entry_refs, 0);
+	named.qp_num = FAKE_QPN;
+	fake.qp.qp_type = IB_QPT_XRC_TGT;
+	KUNIT_EXPECT_EQ(test, t3_rdma_connect(id, &named, &no_ece), -EINVAL);
+	fake.qp.qp_type = IB_QPT_RC;
+	fake_assign_qp_to_process();
+	roce_again(test);
+	STEPS(S(READY));
+	KUNIT_EXPECT_EQ(test, t3_rdma_connect(id, &named, &no_ece), 0);
+	roce_again(test);
+	STEPS(S(READY));
+	named.qp_num = FAKE_QPN + 1;
+	KUNIT_EXPECT_EQ(test, t3_rdma_connect(id, &named, &no_ece), 0);
+	STEPS(S(DESTROY));
+
+	roce_again(test);
+	requested(test);
+	fake.qp.res.task = NULL;
+	STEPS(V(ACCEPT, -EINVAL));
+	KUNIT_EXPECT_EQ(test, fake_ib.reps, 0u);
+	KUNIT_EXPECT_EQ(test, fake_ib.rejs, 1u);
+	fake_assign_qp_to_process();
+	STEPS(S(DESTROY));
+}
+
 static void connect_and_disconnect(struct kunit *test)
 {
 	connected(test);
@@ -664,6 +707,7 @@ static struct kunit_case roce_cases[] = {
 	KUNIT_CASE_PARAM(the_identity_of_a_peer, peer_identity_gen_params),
 	KUNIT_CASE(a_request_has_the_addresses_of_annex_11),
 	KUNIT_CASE(too_much_private_data),
+	KUNIT_CASE(a_process_names_its_own_qps),
 	KUNIT_CASE(connect_and_disconnect),
 	KUNIT_CASE(the_peer_disconnects),
 	KUNIT_CASE(a_disconnect_without_an_answer),

@@ -801,6 +801,7 @@ static inline void *fake_kzalloc(size_t size, gfp_t gfp)
 #include "actions.c"
 #include "event.c"
 #include "create.c"
+#include "qp_user.c"
 #include "user.c"
 #include "resolve.c"
 #include "conn.c"
