@@ -413,6 +413,7 @@ struct cm_binding {
  * @listen_mutex: @listeners
  * @listen_begun: the caller of t3_rdma_listen() has been on all devices: workers may listen for it
  * @listen_change: counts listens and unlistens; a task that gives up the mutex compares it
+ * @listen_from: the address to begin with, in the order of the device's
  * @listeners: one per device and address that the id listens on
  * @groups: multicast groups
  * @number_of_groups: how many
@@ -421,7 +422,7 @@ struct cm_binding {
  * @backlog: the backlog for the provider, and of the queue
  * @backlog_left: how many more requests the queue takes; cm_request_alloc(). Negative if requests
  *	of a listen that failed are still queued and @backlog is smaller now
- * @user: the user whose lookups or requests the id counts among; see user.c
+ * @user: the user whose share the id has, as a request, a listener ...; see user.c
  * @is_request: a connect request has made the id
  * @listen_cred: credentials of the caller of t3_rdma_listen(); a device that is added later
  *	listens with them
@@ -479,6 +480,7 @@ struct cm_id {
 
 	struct mutex listen_mutex;	/* listen and its end */
 	bool listen_begun;
+	u16 listen_from __guarded_by(&listen_mutex);
 	unsigned int listen_change __guarded_by(&listen_mutex);
 	struct list_head listeners __guarded_by(&listen_mutex);
 	struct list_head groups __guarded_by(&handler_mutex);
@@ -627,8 +629,19 @@ void cm_qp_set_user(struct cm_id *id);
 bool cm_qp_permitted(const struct cm_id *id, const struct ib_qp *qp);
 
 /* user.c */
+
+/* Of what a user has a limited number. */
+enum cm_share {
+	CM_SHARE_REQUESTS,	/* ids that connect requests have made */
+	CM_SHARE_LISTENERS,	/* ids that listen */
+	CM_SHARE_GROUPS,	/* multicast groups */
+	CM_NUM_SHARES
+};
+
 unsigned long cm_user_number(const struct cred *cred, const struct net *net);
 int cm_user_set(struct cm_id *id);
+bool cm_user_take(struct cm_user *user, enum cm_share share);
+void cm_user_give(struct cm_user *user, enum cm_share share);
 bool cm_user_add_request(struct cm_user *user);
 void cm_user_remove_request(struct cm_user *user);
 void cm_user_release(struct cm_id *id);

@@ -15,6 +15,12 @@ static struct list_head cm_listening_ids __guarded_by(&cm_devices_mutex) =
 	LIST_HEAD_INIT(cm_listening_ids);
 static u64 cm_last_update __guarded_by(&cm_devices_mutex);
 
+/*
+ * How many addresses of a device may refuse an id before the others are left for the next update,
+ * which begins with them. To find that one is refused can take a walk of all net devices.
+ */
+#define CM_MAX_REFUSALS	16
+
 static void cm_update_listeners(void);
 
 static struct cm_update cm_listeners_update = {
@@ -133,26 +139,28 @@ static bool cm_listen_yield(struct cm_id *id, unsigned int change)
 static int cm_listen_at_all(struct cm_id *id, struct cm_dev *dev, struct cm_addrs *addrs)
 	__must_hold(&id->listen_mutex)
 {
+	unsigned int i, refused = 0, change = ++id->listen_change;
 	bool listens = false, no_ipv6 = false;
 	const struct sockaddr_in6 *addr;
-	unsigned int i, change = ++id->listen_change;
 	int ret = 0, error = 0;
 
 	lockdep_assert_held(&id->listen_mutex);
-	for (i = 0; i < addrs->n && error != -ENOMEM; i++) {
+	for (i = 0; i < addrs->n && error != -ENOMEM && refused < CM_MAX_REFUSALS; i++) {
 		if (i && !cm_listen_yield(id, change)) {
 			cm_queue_listen_update();
 			break;
 		}
-		addr = &addrs->at[i];
+		addr = &addrs->at[(id->listen_from + i) % addrs->n];
 		if (no_ipv6 && addr->sin6_family == AF_INET6)
 			continue;
 		error = cm_listen_at_due(id, dev, addr, addrs);
 		no_ipv6 |= error == -EAFNOSUPPORT && addr->sin6_family == AF_INET6;
 		listens |= !error;
+		refused += error && error != -EAFNOSUPPORT;
 		if (error && (!ret || ret == -EAFNOSUPPORT))
 			ret = error;
 	}
+	id->listen_from = i < addrs->n ? (id->listen_from + i) % addrs->n : 0;
 	return ret == -EAFNOSUPPORT && listens ? 0 : ret;
 }
 
@@ -200,13 +208,16 @@ static int cm_listen(struct cm_id *id, struct cm_dev *dev)
 
 /*
  * For many ids: one whose owner sleeps while it listens does not hold up those of others. It is
- * tried again in the next update. The owner listens first: a provider may refuse a worker.
+ * tried again in the next update. The owner listens first, since a provider may refuse a worker,
+ * and a second time after an update.
  */
 static int cm_listen_unless_busy(struct cm_id *id, struct cm_dev *dev)
 {
 	int ret;
 
-	if (!READ_ONCE(id->listen_begun) || !mutex_trylock(&id->listen_mutex)) {
+	if (!READ_ONCE(id->listen_begun) || cm_state(id) != CM_ST_LISTENING)
+		return 0;
+	if (!mutex_trylock(&id->listen_mutex)) {
 		cm_queue_listen_update();
 		return 0;
 	}
@@ -289,10 +300,27 @@ static int cm_listen_on_devices(struct cm_id *id,
 	return in_use ? -EADDRINUSE : first;
 }
 
+static int cm_listen_everywhere(struct cm_id *id)
+{
+	return cm_dev_of(id) ? cm_listen(id, cm_dev_of(id)) : cm_listen_on_devices(id, cm_listen);
+}
+
+/* From now on updates listen for the id. Return: whether one has left it out. */
+static bool cm_listen_end_begin(struct cm_id *id, u64 update)
+{
+	bool left_out;
+
+	mutex_lock(&cm_devices_mutex);
+	left_out = id->listen_update != update;
+	WRITE_ONCE(id->listen_begun, true);
+	mutex_unlock(&cm_devices_mutex);
+	return left_out;
+}
+
 /**
  * cm_listen_start - listen on the id's device; with a wildcard address on all devices, and on
  *	devices and addresses that are added later
- * @id: the id
+ * @id: the id, which has a user
  *
  * Each device that refuses a wildcard is logged, and its error fails the call: the program would
  * not be reached by some of its peers. But EAFNOSUPPORT counts as if the device was absent: the
@@ -302,20 +330,25 @@ static int cm_listen_on_devices(struct cm_id *id,
  * A device or an address that is added later and refuses is logged, too. The listener stays on the
  * others. A new listen, and a change of any address, tries all again.
  *
- * Return: 0, also if there is no device for a wildcard yet. On an error the caller must take the
- * id off the devices that listen.
+ * Return: 0, also if there is no device for a wildcard yet; -ENOMEM also if the user has too many
+ * ids that listen. On an error the caller must take the id off the devices that listen.
  */
 int cm_listen_start(struct cm_id *id)
 {
+	u64 update;
 	int ret;
 
+	if (!cm_user_take(id->user, CM_SHARE_LISTENERS))
+		return -ENOMEM;
 	WRITE_ONCE(id->listen_begun, false);
 	mutex_lock(&cm_devices_mutex);
-	id->listen_update = cm_last_update;
+	update = cm_last_update;
+	id->listen_update = update;
 	list_add_tail(&id->listening, &cm_listening_ids);
 	mutex_unlock(&cm_devices_mutex);
-	ret = cm_dev_of(id) ? cm_listen(id, cm_dev_of(id)) : cm_listen_on_devices(id, cm_listen);
-	WRITE_ONCE(id->listen_begun, true);
+	ret = cm_listen_everywhere(id);
+	if (cm_listen_end_begin(id, update) && !ret)
+		ret = cm_listen_everywhere(id);
 	return ret;
 }
 
@@ -323,7 +356,10 @@ int cm_listen_start(struct cm_id *id)
 void cm_listen_stop(struct cm_id *id)
 {
 	mutex_lock(&cm_devices_mutex);
-	list_del_init(&id->listening);
+	if (!list_empty(&id->listening)) {
+		list_del_init(&id->listening);
+		cm_user_give(id->user, CM_SHARE_LISTENERS);
+	}
 	mutex_unlock(&cm_devices_mutex);
 }
 

@@ -33,6 +33,7 @@ static void cm_group_leave(struct cm_id *id, struct cm_group *group)
 	list_del(&group->item);
 	id->number_of_groups--;
 	cm_transport(id)->leave(id, group);
+	cm_user_give(id->user, CM_SHARE_GROUPS);
 	kfree(group);
 }
 
@@ -69,10 +70,15 @@ static int cm_join(struct cm_id *id, struct cm_group *group)
 
 	lockdep_assert_held(&id->handler_mutex);
 	ret = cm_may_join(id);
-	if (!ret)
-		ret = cm_transport(id)->join(id, group);
 	if (ret)
 		return ret;
+	if (!cm_user_take(id->user, CM_SHARE_GROUPS))
+		return -ENOBUFS;
+	ret = cm_transport(id)->join(id, group);
+	if (ret) {
+		cm_user_give(id->user, CM_SHARE_GROUPS);
+		return ret;
+	}
 	list_add_tail(&group->item, &id->groups);
 	id->number_of_groups++;
 	cm_group_event_post(id, group);
@@ -90,7 +96,8 @@ static int cm_join(struct cm_id *id, struct cm_group *group)
  *
  * Return: 0: MULTICAST_JOIN follows, unless the id leaves the group before;
  * -EINVAL in the wrong state, for another kind of id, or if @addr is no multicast address;
- * -EOPNOTSUPP for IPv6 with RoCE version 2; -ENOSYS for iWARP; -ENOBUFS if the id has 1,024 groups.
+ * -EOPNOTSUPP for IPv6 with RoCE version 2; -ENOSYS for iWARP; -ENOBUFS if the id has 1,024 groups,
+ * or its user 4,096.
  */
 int t3_rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, u8 join_state,
 			   void *context)
@@ -99,6 +106,9 @@ int t3_rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, u8 join
 	struct cm_group *group;
 	int ret;
 
+	ret = cm_user_set(cm);
+	if (ret)
+		return ret;
 	group = cm_zalloc(cm->memcg, sizeof(*group), GFP_KERNEL);
 	if (!group)
 		return -ENOMEM;

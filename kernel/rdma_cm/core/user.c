@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What each user may have of what all share: lookups of addresses, connect requests. */
+/* What each user may have of what all share: lookups of addresses, requests, listeners, groups. */
 #include <linux/semaphore.h>
 #include <linux/slab.h>
 #include <linux/xarray.h>
@@ -24,18 +24,30 @@
  */
 #define CM_MAX_REQUESTS		32768
 
+/* One work item visits the listening ids of all users whenever an address changes. */
+#define CM_MAX_LISTENERS	1024
+
+/* The groups of all users are in one list of their interface. */
+#define CM_MAX_USER_GROUPS	4096
+
+static const int cm_shares[CM_NUM_SHARES] = {
+	[CM_SHARE_REQUESTS] = CM_MAX_REQUESTS,
+	[CM_SHARE_LISTENERS] = CM_MAX_LISTENERS,
+	[CM_SHARE_GROUPS] = CM_MAX_USER_GROUPS,
+};
+
 /**
  * struct cm_user - a user
  * @number: the index in cm_users
  * @ref: its ids
  * @lookups: how many more may begin
- * @requests: how many more ids a request may make
+ * @left: how many more of each share it may have
  */
 struct cm_user {
 	unsigned long number;
 	refcount_t ref;
 	struct semaphore lookups;
-	atomic_t requests;
+	atomic_t left[CM_NUM_SHARES];
 };
 
 static DEFINE_XARRAY_FLAGS(cm_users, XA_FLAGS_LOCK_IRQ);
@@ -62,13 +74,15 @@ unsigned long cm_user_number(const struct cred *cred, const struct net *net)
 static struct cm_user *cm_user_get(const struct net *net)
 {
 	struct cm_user *user, *new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	int i;
 
 	if (!new)
 		return NULL;
 	new->number = cm_user_number(current_cred(), net);
 	refcount_set(&new->ref, 1);
 	sema_init(&new->lookups, CM_MAX_LOOKUPS);
-	atomic_set(&new->requests, CM_MAX_REQUESTS);
+	for (i = 0; i < CM_NUM_SHARES; i++)
+		atomic_set(&new->left[i], cm_shares[i]);
 	xa_lock_irq(&cm_users);
 	user = __xa_cmpxchg(&cm_users, new->number, NULL, new, GFP_KERNEL);
 	if (!user)
@@ -99,7 +113,7 @@ static void cm_user_put(struct cm_user *user)
 }
 
 /**
- * cm_user_set - the id gets the current user, before a lookup or a listen
+ * cm_user_set - the id gets the current user, before it takes anything of it
  * @id: the id; cm_user_release() puts the reference
  *
  * Return: 0 or -ENOMEM.
@@ -112,6 +126,23 @@ int cm_user_set(struct cm_id *id)
 }
 
 /**
+ * cm_user_take - take one of what a user has a limited number of
+ * @user: the user
+ * @share: of what; cm_user_give() gives it back
+ *
+ * Any context. Return: false if the user has no more.
+ */
+bool cm_user_take(struct cm_user *user, enum cm_share share)
+{
+	return atomic_dec_if_positive(&user->left[share]) >= 0;
+}
+
+void cm_user_give(struct cm_user *user, enum cm_share share)
+{
+	atomic_inc(&user->left[share]);
+}
+
+/**
  * cm_user_add_request - before a connect request makes another id
  * @user: the listener's
  *
@@ -120,7 +151,7 @@ int cm_user_set(struct cm_id *id)
  */
 bool cm_user_add_request(struct cm_user *user)
 {
-	if (atomic_dec_if_positive(&user->requests) < 0)
+	if (!cm_user_take(user, CM_SHARE_REQUESTS))
 		return false;
 	refcount_inc(&user->ref);
 	return true;
@@ -128,7 +159,7 @@ bool cm_user_add_request(struct cm_user *user)
 
 void cm_user_remove_request(struct cm_user *user)
 {
-	atomic_inc(&user->requests);
+	cm_user_give(user, CM_SHARE_REQUESTS);
 	cm_user_put(user);
 }
 

@@ -512,6 +512,57 @@ static void an_id_that_is_busy_during_an_update(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.listens, 1u);
 }
 
+static struct inet6_ifaddr late_addr;	/* the interface gets it before the update */
+
+static void update_meanwhile(void)
+{
+	if (list_empty(&late_addr.if_list))
+		list_add_tail(&late_addr.if_list, &fake.in6_dev->addr_list);
+	cm_update_work(&cm_listeners_update.work.work);
+}
+
+/*
+ * The same while it begins to listen: the update leaves the id out, and its owner then does what
+ * the update would have done. No other update is queued: a process could keep all users at it.
+ */
+static void an_update_while_an_id_begins_to_listen(struct kunit *test)
+{
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(7000) };
+
+	give_ipv6_addresses(test, 1);
+	late_addr.addr.s6_addr32[0] = htonl(0x20010db9);
+	INIT_LIST_HEAD(&late_addr.if_list);
+	fake.at_point = update_meanwhile;
+	fake.point = "cm_listen_yields";
+	KUNIT_EXPECT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+	to_cm_id(id)->listen_begun = true;	/* as if it had listened before */
+	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
+	KUNIT_EXPECT_NULL(test, fake.point);
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&cm_listeners_update.work));
+	KUNIT_EXPECT_EQ(test, fake.listens, 3u);
+	cm_unlisten(to_cm_id(id), NULL);
+	KUNIT_EXPECT_EQ(test, fake.listens, 0u);
+	update_meanwhile();
+	KUNIT_EXPECT_EQ(test, fake.listens, 3u);
+}
+
+/* Each refusal can cost a walk of the interfaces of all namespaces. */
+static void refusals_of_an_update_are_limited(struct kunit *test)
+{
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(7000) };
+
+	give_ipv6_addresses(test, 2 * CM_MAX_REFUSALS);
+	fake.listen_error = -EADDRINUSE;
+	KUNIT_EXPECT_EQ(test, t3_rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+	KUNIT_EXPECT_EQ(test, call(LISTEN), -EADDRINUSE);
+	KUNIT_EXPECT_EQ(test, fake.listen_calls, (unsigned int)CM_MAX_REFUSALS);
+	KUNIT_EXPECT_EQ(test, to_cm_id(id)->listen_from, CM_MAX_REFUSALS);
+	fake.listen_error = 0;
+	KUNIT_EXPECT_EQ(test, call(LISTEN), 0);
+	KUNIT_EXPECT_EQ(test, fake.listens, 2u * CM_MAX_REFUSALS + 1);
+	KUNIT_EXPECT_EQ(test, to_cm_id(id)->listen_from, 0);
+}
+
 /* Of an update that one user makes long the others do not wait four times as long. */
 static void the_pause_after_a_long_update(struct kunit *test)
 {
@@ -974,6 +1025,8 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(afonly_of_a_bound_id),
 	KUNIT_CASE(a_change_between_two_addresses),
 	KUNIT_CASE(an_id_that_is_busy_during_an_update),
+	KUNIT_CASE(an_update_while_an_id_begins_to_listen),
+	KUNIT_CASE(refusals_of_an_update_are_limited),
 	KUNIT_CASE(the_pause_after_a_long_update),
 	KUNIT_CASE(a_wildcard_of_a_provider_with_sockets),
 	KUNIT_CASE(a_socket_of_another_namespace),

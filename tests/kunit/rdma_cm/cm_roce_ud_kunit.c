@@ -201,6 +201,26 @@ static void the_groups_of_an_id_are_limited(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_ib.igmp, 0);
 }
 
+static void the_groups_of_a_user_are_limited(struct kunit *test)
+{
+	atomic_t *left;
+
+	may_join(test);
+	KUNIT_ASSERT_EQ(test, join(GROUP, BIT(FULLMEMBER_JOIN), NULL), 0);
+	left = &to_cm_id(id)->user->left[CM_SHARE_GROUPS];
+	KUNIT_EXPECT_EQ(test, atomic_read(left), CM_MAX_USER_GROUPS - 1);
+	atomic_set(left, 0);
+	KUNIT_EXPECT_EQ(test, join(GROUP + 1, BIT(FULLMEMBER_JOIN), NULL), -ENOBUFS);
+	leave(GROUP);
+	fake_ib.join_error = -ENOMEM;
+	KUNIT_EXPECT_EQ(test, join(GROUP + 1, BIT(FULLMEMBER_JOIN), NULL), -ENOMEM);
+	fake_ib.join_error = 0;
+	KUNIT_EXPECT_EQ(test, join(GROUP + 1, BIT(FULLMEMBER_JOIN), NULL), 0);
+	flush_events();
+	got.read = got.written;
+	STEPS(S(DESTROY));
+}
+
 static void joins_over_iwarp(struct kunit *test)
 {
 	roce_end(test);
@@ -271,6 +291,7 @@ static struct kunit_case roce_ud_cases[] = {
 	KUNIT_CASE(a_sender_does_not_join_on_the_interface),
 	KUNIT_CASE(joins_that_fail),
 	KUNIT_CASE(the_groups_of_an_id_are_limited),
+	KUNIT_CASE(the_groups_of_a_user_are_limited),
 	KUNIT_CASE(joins_over_iwarp),
 	KUNIT_CASE(a_leave_cancels_the_event),
 	KUNIT_CASE(a_destroy_leaves_all_groups),

@@ -572,8 +572,8 @@ static void a_user_has_a_limited_number_of_ids_of_requests(struct kunit *test)
 	victim = listener(test, FAKE_LOCAL);
 	id = to_cm_id(((struct ucm_context *)xa_load(&ucm_contexts, victim))->cm_id);
 	user = id->user;
-	KUNIT_ASSERT_EQ(test, atomic_read(&user->requests), CM_MAX_REQUESTS);
-	atomic_set(&user->requests, 1);
+	KUNIT_ASSERT_EQ(test, atomic_read(&user->left[CM_SHARE_REQUESTS]), CM_MAX_REQUESTS);
+	atomic_set(&user->left[CM_SHARE_REQUESTS], 1);
 	KUNIT_ASSERT_EQ(test, fake_request(), 0);
 	KUNIT_EXPECT_NE(test, fake_request(), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&id->backlog_left), id->backlog);
@@ -589,6 +589,30 @@ static void a_user_has_a_limited_number_of_ids_of_requests(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, destroy(victim, NULL), 0);
 	flush_workqueue(cm_wq);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&cm_users));
+}
+
+/* An update of the listeners visits those of all users. */
+static void a_user_has_a_limited_number_of_ids_that_listen(struct kunit *test)
+{
+	struct rdma_ucm_listen listen = { .backlog = 4 };
+	struct cm_id *id;
+	atomic_t *left;
+
+	victim = listener(test, FAKE_LOCAL);
+	id = to_cm_id(((struct ucm_context *)xa_load(&ucm_contexts, victim))->cm_id);
+	left = &id->user->left[CM_SHARE_LISTENERS];
+	KUNIT_EXPECT_EQ(test, atomic_read(left), CM_MAX_LISTENERS - 1);
+	atomic_set(left, 0);
+	listen.id = create(test);
+	KUNIT_ASSERT_EQ(test, bind_to(listen.id, FAKE_LOCAL, 7001), 0);
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0),
+			-ENOMEM);
+	KUNIT_EXPECT_EQ(test, atomic_read(left), 0);
+	atomic_set(left, 1);
+	KUNIT_EXPECT_EQ(test, command(RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0), 0);
+	KUNIT_EXPECT_EQ(test, destroy(listen.id, NULL), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(left), 1);
+	KUNIT_EXPECT_EQ(test, destroy(victim, NULL), 0);
 }
 
 static bool lookup_ended;
@@ -743,6 +767,7 @@ static struct kunit_case ucm_event_cases[] = {
 	KUNIT_CASE(a_request_is_found_only_when_it_is_complete),
 	KUNIT_CASE(unread_events_are_limited),
 	KUNIT_CASE(a_user_has_a_limited_number_of_ids_of_requests),
+	KUNIT_CASE(a_user_has_a_limited_number_of_ids_that_listen),
 	KUNIT_CASE(a_call_waits_while_the_user_has_too_many_lookups),
 	KUNIT_CASE(changes_of_the_link_address_are_one_event),
 	KUNIT_CASE(the_link_address_of_many_ids_changes),
