@@ -27,6 +27,8 @@ constexpr const char* capabilities[] = {
     R"({"capabilities":{"max_data_xfer_size":4096}})",
     R"({"capabilities":{}})",
 };
+// Longer ones are none of a client. A text of numbers would keep the parser busy for some milliseconds.
+constexpr std::size_t max_version_text = 4096;
 static_assert(Server::Connection::max_fds == 16 && max_data_xfer == 4096 && DmaTable::max_ranges == 65535);
 
 } // namespace
@@ -148,7 +150,7 @@ Server::Result Server::version(Message& message) {
         return EINVAL;
     const Bytes text = Bytes(message.body).subspan(sizeof theirs);
     if (!text.empty()) {
-        if (text.back() != 0)
+        if (text.size() > max_version_text || text.back() != 0)
             return EINVAL;
         const auto* begin = reinterpret_cast<const char*>(text.data());
         // Does not make the values: 60,000 nested arrays took 10 ms.

@@ -76,6 +76,11 @@ TEST_F(ServerTest, VersionsThatAreRefused) {
     call(Command::version, join({raw(Version{0, 0}), {'{', '}'}}), EINVAL); // no NUL
     call(Command::version, join({raw(Version{0, 0}), {'{', 'x', 0}}), EINVAL);
     call(Command::version, {1}, EINVAL);
+    Buffer text(4097, ' '); // one byte longer than a client may send
+    text.front() = '{';
+    text[4095] = '}';
+    text.back() = 0;
+    call(Command::version, join({raw(Version{0, 0}), text}), EINVAL);
     negotiate();
     call(Command::version, version_body(), EINVAL); // twice
 }
