@@ -132,7 +132,7 @@ void Signals::prepare() {
 }
 
 void Signals::signal(const SharedEventfd& eventfd) {
-    if (const std::int64_t began = nanoseconds(); began >= slow_until_) {
+    if (const std::int64_t began = nanoseconds(); !slow_ && began >= slow_until_) {
         bool done = true;
         if (eventfd->is_socket)
             write_one(*eventfd);
@@ -140,8 +140,9 @@ void Signals::signal(const SharedEventfd& eventfd) {
             done = notifier().signal(eventfd->fd.get());
         const std::int64_t took = nanoseconds() - began;
         if (took > long_signal)
-            slow_until_ = took > longest_signal ? never : began + rest_factor * took;
-        if (took > longest_signal)
+            slow_until_ = began + rest_factor * took;
+        slow_ = took > longest_signal;
+        if (slow_)
             logger("irq").warn("a signal of a client took more than 1 ms: the worker signals from now on");
         if (done)
             return;

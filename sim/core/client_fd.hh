@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <vector>
 
@@ -46,13 +45,15 @@ public:
     /// has cleared O_NONBLOCK.
     void signal(const SharedEventfd& eventfd);
     void release(SharedEventfd eventfd);
+    /// The next client has not made the signals slow.
+    void forget_client() { slow_ = false; }
     /// Of this thread: makes now what the first signal would make.
     static void prepare();
 
 private:
     Worker& worker_;
-    static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
     std::int64_t slow_until_ = 0; ///< of processor time
+    bool slow_ = false;           ///< until the client has gone
 };
 
 } // namespace t3sim

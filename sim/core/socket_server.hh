@@ -84,6 +84,7 @@ protected:
         // Unmap guest memory before the reset, so that DMA of the card during the reset cannot reach the
         // guest.
         dma_.clear();
+        signals_.forget_client();
         forget_client();
         device_->restore_nonvolatile();
         reset_device();
