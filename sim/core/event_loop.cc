@@ -214,7 +214,7 @@ void EventLoop::took_long(const SharedShare& share, Time processor_time) {
             share->long_handlers = 0;
         has_to_rest = ++share->long_handlers > single_handlers;
         if (has_to_rest)
-            end += rest_factor * std::min(processor_time, longest_time);
+            end = std::min(end + rest_factor * processor_time, now + rest_factor * longest_time);
         share->suspected_until = end + watch_time;
     }
     share->measured_until = end + watch_time;

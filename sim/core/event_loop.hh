@@ -48,8 +48,8 @@ public:
     };
     using SharedShare = std::shared_ptr<Share>;
     static constexpr Time long_time = 1'000'000, rest_factor = 20, watch_time = 1'000'000'000;
-    /// Processor time includes what a hypervisor takes. So single long handlers cause no rest, and one causes
-    /// no longer rest than longest_time does.
+    /// Processor time includes what a hypervisor takes. So single long handlers cause no rest, and all of
+    /// them no longer rest than one of longest_time does: the next client of the card waits for its end, too.
     static constexpr unsigned single_handlers = 2;
     static constexpr Time longest_time = 100'000'000;
 

@@ -274,6 +274,8 @@ void Server::kicked(unsigned index) {
 void Server::serve_commands() {
     Virtqueue& ring = queues_[command_queue].ring;
     loop_.queue().cancel(more_);
+    if (share_->rests) // at its end the kick comes again
+        return;
     bool some = false;
     for (;;) {
         std::optional<Virtqueue::Chain> chain;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <new>
@@ -45,6 +46,8 @@ public:
     void mmio_write(unsigned bar, std::uint64_t offset, unsigned size, std::uint64_t value) override {
         if (bar == 4 && offset == 16380)
             throw std::bad_alloc();
+        if (on_write)
+            on_write();
         writes.push_back({bar, offset, size, value});
         if (bar == 0)
             memory[offset] = value;
@@ -65,6 +68,7 @@ public:
         std::uint64_t value;
         bool operator==(const Access&) const = default;
     };
+    std::function<void()> on_write;
     PciConfig config;
     std::map<std::uint64_t, std::uint64_t> memory;
     std::vector<Access> reads, writes;

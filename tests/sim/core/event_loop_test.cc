@@ -245,6 +245,18 @@ TEST(EventLoop, AnEventDuringARestMakesItLonger) {
     EXPECT_TRUE(share->rests);
 }
 
+/// The next client of the card waits for the end of the rest, too.
+TEST(EventLoop, RestsDoNotAddUp) {
+    EventLoop loop;
+    const auto share = std::make_shared<EventLoop::Share>();
+    const Time longest = EventLoop::rest_factor * EventLoop::longest_time;
+    for (int i = 0; i < 8; ++i)
+        loop.charge(share, [] { compute(30'000'000); });
+    EXPECT_TRUE(share->rests);
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    EXPECT_LE(share->until, static_cast<Time>(std::chrono::nanoseconds(now).count()) + longest);
+}
+
 /// What happens meanwhile is handled after the rest: a level, an edge, a change, a new descriptor.
 TEST(EventLoop, ARestLosesNothing) {
     EventLoop loop;

@@ -4,8 +4,8 @@
 // guest that breaks the rules gets.
 #include "sim/vhost/server.hh"
 
+#include <ctime>
 #include <optional>
-
 #include <string>
 
 #include <sys/eventfd.h>
@@ -415,6 +415,24 @@ TEST_F(VhostTest, RequestsThatMakeNoSenseAreCountedAndReturned) {
     }
     EXPECT_EQ(server.counters().value("vhost.refused_requests"), 4U);
     EXPECT_TRUE(server.connected());
+}
+
+/// The ring is memory: a client need not send anything for its next request.
+TEST_F(VhostTest, TheRequestsOfAClientThatRestsWait) {
+    constexpr std::uint16_t requests = 6;
+    start();
+    device.on_write = [] {
+        for (const clock_t begin = clock(); clock() - begin < 3 * CLOCKS_PER_SEC / 1000;)
+            ;
+    };
+    for (int i = 0; i < requests; ++i)
+        make_request(message(Operation::mmio_write, 0, 0, 4, raw(std::uint32_t{1})), 0);
+    kick(command_queue);
+    EXPECT_LT(used(command_queue), requests);
+    EXPECT_TRUE(eventually([this] {
+        settle();
+        return used(command_queue) == requests;
+    }));
 }
 
 TEST_F(VhostTest, NoInterruptForAnAnswerThatTheGuestPollsFor) {
