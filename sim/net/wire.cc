@@ -84,15 +84,17 @@ void Wire::show(unsigned from, Bytes frame, std::string_view fate) {
 }
 
 void Wire::deliver_now(unsigned from, Packet&& frame) {
+    if (ports_[from]->backlog + frame.size() + frame_cost > backlog_limit)
+        statistics_.lost_full++;
+    else
+        queue_frame(from, {std::move(frame), plug_});
+}
+
+void Wire::queue_frame(unsigned from, Frame&& frame) {
     static_assert(Fifo<Frame>::place_cost + Packet::overhead <= frame_cost);
     Port& port = *ports_[from];
-    const std::size_t cost = frame.size() + frame_cost;
-    if (port.backlog + cost > backlog_limit) {
-        statistics_.lost_full++;
-        return;
-    }
-    port.backlog += cost;
-    port.due.push_back({std::move(frame), plug_});
+    port.backlog += frame.bytes.size() + frame_cost;
+    port.due.push_back(std::move(frame));
     port.delivery.soon();
 }
 
@@ -106,7 +108,7 @@ void Wire::deliver_later(unsigned from, Time when, Packet&& frame) {
     port.delayed += cost;
     queue_.at(when, [this, from, delayed = Frame{std::move(frame), plug_}] {
         ports_[from]->delayed -= delayed.bytes.size() + delayed_cost;
-        deliver(from, delayed);
+        queue_frame(from, Frame(delayed));
     });
 }
 
@@ -123,10 +125,19 @@ void Wire::deliver_due(unsigned from) {
             port.refused = false;
             port.endpoint->resume_send();
         }
-        if (delivered >= turn || port.due.empty())
+        if (port.due.empty())
             break;
+        const std::size_t cost = port.due.front().bytes.size() + frame_cost;
+        // A frame that is longer than those of the usual MTU has a turn of its own, for each receiver.
+        const bool is_long = cost > (2 << 10);
+        if (delivered >= turn || (delivered != 0 && is_long))
+            break;
+        if (is_long && ports_.size() > 2) {
+            delivered += cost;
+            deliver_to_next(from);
+            continue;
+        }
         const Frame frame = port.due.take_front();
-        const std::size_t cost = frame.bytes.size() + frame_cost;
         port.backlog -= cost;
         delivered += cost * std::max<std::size_t>(1, ports_.size() - 1);
         deliver(from, frame);
@@ -145,6 +156,22 @@ void Wire::deliver(unsigned from, const Frame& frame) {
     for (unsigned port = 0; port < ports_.size(); port++)
         if (port != from)
             ports_[port]->endpoint->packet_in(frame.bytes);
+}
+
+/// Delivers the first frame of a port of a hub to one receiver.
+void Wire::deliver_to_next(unsigned from) {
+    Port& port = *ports_[from];
+    port.receiver += port.receiver == from;
+    const unsigned receiver = port.receiver++;
+    const bool last = port.receiver + (port.receiver == from) == ports_.size();
+    const Frame frame = last ? port.due.take_front() : port.due.front();
+    if (last) {
+        port.receiver = 0;
+        port.backlog -= frame.bytes.size() + frame_cost;
+        statistics_.lost_down += frame.plug != plug_;
+    }
+    if (frame.plug == plug_)
+        ports_[receiver]->endpoint->packet_in(frame.bytes);
 }
 
 void Wire::set_up(bool up) {

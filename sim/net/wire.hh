@@ -98,6 +98,7 @@ private:
         Endpoint* const endpoint;
         std::unique_ptr<Impairer> impairer;
         Fifo<Frame> due;               ///< not delivered yet
+        unsigned receiver = 0;         ///< of a hub: the first frame is delivered to those before it
         EventQueue::Repeated delivery; ///< calls deliver_due(): some are due, or `refused`
         Budget unqueued;               ///< frames that are lost or delayed, which one event sends
         std::size_t backlog = 0;       ///< cost of `due`
@@ -109,9 +110,11 @@ private:
     void send_impaired(unsigned from, Impairer& impairer, const Packet& frame);
     void show(unsigned from, Bytes frame, std::string_view fate);
     void deliver_now(unsigned from, Packet&& frame);
+    void queue_frame(unsigned from, Frame&& frame);
     void deliver_later(unsigned from, Time when, Packet&& frame);
     void deliver_due(unsigned from);
     void deliver(unsigned from, const Frame& frame);
+    void deliver_to_next(unsigned from);
 
     EventQueue& queue_;
     std::string name_;

@@ -423,8 +423,9 @@ void Connection::receive_data(const Segment& s) {
     mark_dirty();
     // Only data that is delivered at once, and as a whole, may lack sums.
     const Packet* intact = s.intact;
-    if (intact && (seq != rcv_nxt_ || holds() || !reassembly_.empty() ||
-                   static_cast<std::int64_t>(data.size()) > rcv_adv_ - seq)) [[unlikely]] {
+    if (intact &&
+        (seq != rcv_nxt_ || holds() || !reassembly_.empty() || data.size() > Engine::delivered_at_once ||
+         static_cast<std::int64_t>(data.size()) > rcv_adv_ - seq)) [[unlikely]] {
         intact->fill_in();
         intact = nullptr;
     }
@@ -460,6 +461,11 @@ void Connection::receive_data(const Segment& s) {
         account_receiving();
         return;
     }
+    if (data.size() > Engine::delivered_at_once &&
+        !has_receive_memory(data.size() - Engine::delivered_at_once)) [[unlikely]] {
+        data = data.first(Engine::delivered_at_once); // the peer sends the rest again
+        ack_now_ = true;
+    }
     if (!data.empty() && (holds() ? !has_receive_memory(data.size()) : !engine_.sink_.can_receive(id))) {
         ack_now_ = true;
         ++engine_.stats_.reassembly_dropped;
@@ -493,10 +499,17 @@ void Connection::deliver(Seq seq, Bytes data, bool push, const Packet* intact) {
         account_receiving();
         return;
     }
+    const Bytes rest = data.subspan(std::min(data.size(), Engine::delivered_at_once));
+    data = data.first(data.size() - rest.size());
     rcv_nxt_ += static_cast<std::uint32_t>(data.size());
     if (!auto_credit_)
         uncredited_ += static_cast<std::uint32_t>(data.size());
-    engine_.sink_.received(id, seq, data, push, intact);
+    engine_.sink_.received(id, seq, data, push && rest.empty(), intact);
+    if (rest.empty() || state_ == State::aborted) [[likely]]
+        return;
+    keep(Buffer(rest.begin(), rest.end()), push);
+    account_receiving();
+    start(more_timer_, 1); // in an event of its own
 }
 
 /// Adds the next bytes to those that are not delivered yet. Only small ones are copied.

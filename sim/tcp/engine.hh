@@ -176,9 +176,11 @@ public:
     /// next_deadline() may be due again.
     void advance();
     static constexpr unsigned timers_at_a_time = 256;
-    /// Waiting data of all connections that one event delivers, about a jumbo frame: it may have an FPDU in
-    /// every 20 bytes, and each FPDU may be the first access to two pages of the host.
+    /// Waiting data of all connections that one event delivers: it may have an FPDU in every 32 bytes, and
+    /// each FPDU may be the first access to eight pages of the host.
     static constexpr std::size_t drained_at_a_time = 8 << 10;
+    /// Data of one segment that is delivered at once: that of a jumbo frame. The rest waits.
+    static constexpr std::size_t delivered_at_once = 9 << 10;
     /// Segments with data of all connections that one event sends.
     static constexpr std::size_t sent_at_a_time = 256;
     /// Segments of the send queues of all connections that the ACKs of one event free.

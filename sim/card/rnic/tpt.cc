@@ -12,6 +12,8 @@ using hw::TptEntry;
 
 namespace {
 
+constexpr std::uint64_t least_page = 4096;
+
 /// Calls @p move(address, part of buffer) for every page of the range.
 template <typename Buf, typename Move>
 Status walk(const CardMemory& memory, const Extent& extent, std::uint32_t skip, Buf buffer, Move move) {
@@ -26,10 +28,12 @@ Status walk(const CardMemory& memory, const Extent& extent, std::uint32_t skip, 
             entry + 7 > pbl.limit ? nullptr : memory.pmrx(static_cast<std::uint32_t>(entry), 8);
         if (!raw)
             return Status::pbl_bounds; // ULPTX_INT_CAUSE does not change [guess G38]
+        // The low bits are 0 (docs/hw/mr.md 3). If not, each part of a segment could touch one page more.
+        const std::uint64_t address = be64(raw) & ~(least_page - 1);
         const std::uint64_t within = at & (page - 1);
         const std::size_t chunk = std::min<std::uint64_t>(buffer.size(), page - within);
         // On a real card a bus error is not an RDMA error; here it stops only this QP.
-        if (!move(be64(raw) + within, buffer.first(chunk)))
+        if (!move(address + within, buffer.first(chunk)))
             return Status::internal;
         buffer = buffer.subspan(chunk);
         at += chunk;

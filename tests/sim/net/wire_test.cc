@@ -58,6 +58,34 @@ TEST_F(WireTest, AFrameOnAHubCountsOnceForEachReceiver) {
     EXPECT_EQ(frames_of_one_event(), (alone + 1) / 2);
 }
 
+/// What it costs is the choice of its receivers: each has it in a turn of its own.
+TEST_F(WireTest, ALongFrameHasATurnForEachReceiver) {
+    wire.attach(c, "c.0");
+    wire.send(a, numbered(1));
+    wire.send(a, numbered(2, 9000));
+    wire.send(a, numbered(3));
+    queue.run_due(0, [this] { return b.frames.empty(); });
+    EXPECT_EQ(b.frames.size(), 1U);
+    EXPECT_EQ(c.frames.size(), 1U);
+    queue.run_due(0, [this] { return b.frames.size() == 1; });
+    EXPECT_EQ(b.frames.size(), 2U);
+    EXPECT_EQ(c.frames.size(), 1U);
+    settle();
+    EXPECT_EQ(b.frames.size(), 3U);
+    EXPECT_EQ(c.frames, b.frames);
+}
+
+TEST_F(WireTest, ACableThatIsPulledLosesAFrameForTheReceiversThatDoNotHaveIt) {
+    wire.attach(c, "c.0");
+    wire.send(a, numbered(1, 9000));
+    queue.run_due(0, [this] { return b.frames.empty(); });
+    EXPECT_EQ(c.frames.size(), 0U);
+    wire.set_up(false);
+    settle();
+    EXPECT_EQ(c.frames.size(), 0U);
+    EXPECT_EQ(wire.statistics().lost_down, 1U);
+}
+
 /// Sends a frame from within frame_in(), as a card may.
 struct Echo : RecordingEnd {
     Echo(const EventQueue& queue, Wire& wire) : RecordingEnd(queue), wire(wire) {}

@@ -435,5 +435,16 @@ TEST(Extents, CrossPagesInOrder) {
     EXPECT_EQ(read_extent(host, memory, outside, 0x10, back), hw::Status::pbl_bounds);
 }
 
+/// Otherwise each end of a page would be that of another page, too.
+TEST(Extents, PagesBeginAtMultiplesOfTheLeastPage) {
+    FakeHost host;
+    FakeMemory memory;
+    const std::uint64_t page = host.alloc(4096);
+    memory.put(0x07000000, {wr::hi(page), wr::lo(page) | 0xabc});
+    const Extent extent{.pbl = 0, .offset = 0xff0, .length = 0x10};
+    EXPECT_EQ(write_extent(host, memory, extent, 0, pattern(0x10)), hw::Status::success);
+    EXPECT_EQ(*host.at(page + 0xff0), pattern(0x10)[0]);
+}
+
 } // namespace
 } // namespace t3sim::test

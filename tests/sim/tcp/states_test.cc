@@ -405,6 +405,22 @@ TEST_F(TcpState, DataThatWaitsIsDeliveredInParts) {
 }
 
 /// 256 connections that one request of the host released delivered 16 MiB in one event.
+/// A guest can make a frame of 16 KB.
+TEST_F(TcpState, ALongSegmentIsDeliveredInParts) {
+    options.receive_buffer = 1 << 20;
+    connect_with_scale();
+    std::vector<std::size_t> parts;
+    end.on_received = [&](ConnId, Bytes data) { parts.push_back(data.size()); };
+    constexpr std::size_t size = 16'000, first = Engine::delivered_at_once;
+    send_segment({.flags = flag_ack | flag_fin, .seq = 5001, .ack = 1001, .data = std::string(size, 'x')});
+    EXPECT_EQ(parts, std::vector{first});
+    EXPECT_EQ(end.peer_closes, 0U);
+    run(1);
+    EXPECT_EQ(parts, (std::vector{first, size - first}));
+    EXPECT_EQ(end.stream.size(), size);
+    EXPECT_EQ(end.peer_closes, 1U);
+}
+
 TEST_F(TcpState, DataOfManyConnectionsIsDeliveredInParts) {
     constexpr ConnId connections = 8;
     constexpr std::uint32_t segments = 6, size = 1000;
