@@ -116,6 +116,7 @@ private:
         Time short_until = 0; ///< CLOCK_MONOTONIC: until then turns are short
     };
 
+    int wait(std::span<epoll_event> ready, int timeout_ms);
     void poll_for(int operation, Watch watch, const Entry& entry);
     void took_long(const SharedShare& share, Time processor_time);
     void rest(const SharedShare& share, bool rests);
