@@ -9,7 +9,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools/lab"))
 
 from labkit import Lab, build, image, paths, progress, siw, stack  # noqa: E402
-from labkit.guest import Guest, Machine  # noqa: E402
+from labkit.guest import Guest  # noqa: E402
+from labkit.machine import Machine  # noqa: E402
 
 SUITE = "bookworm"
 

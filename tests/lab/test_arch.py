@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from labkit import arch, build, errors, guest, image, kernel, paths, qemu
+from labkit import arch, build, errors, guest, image, kernel, machine, paths, qemu
 
 CROSS = [name for name, target in arch.ARCHITECTURES.items() if target.cross]
 
@@ -56,7 +56,7 @@ def test_images_of_the_host_do_not_depend_on_other_architectures():
     ],
 )
 def test_a_guest_has_the_machine_of_its_image(tmp_path, name, first, words):
-    made = guest.Guest(0, image.Image(name, tmp_path, "6.12", ()), guest.Machine(), tmp_path, tmp_path, tmp_path, [])
+    made = guest.Guest(0, image.Image(name, tmp_path, "6.12", ()), machine.Machine(), tmp_path, tmp_path, tmp_path, [])
     arguments = made._arguments()
     assert arguments[:2] == ["-M", first]
     line = arguments[arguments.index("-append") + 1].split()
@@ -79,7 +79,7 @@ def test_an_iommu_is_there_before_the_cards(tmp_path, name, device, word):
     made = guest.Guest(
         0,
         image.Image(name, tmp_path, "6.1", ()),
-        guest.Machine(iommu=True),
+        machine.Machine(iommu=True),
         tmp_path,
         tmp_path,
         tmp_path,

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 from labkit import Lab, cli, control, errors, paths
-from labkit.guest import Machine
+from labkit.machine import Machine
 
 T3LAB = paths.REPO / "tools/lab/t3lab"
 

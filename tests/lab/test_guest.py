@@ -2,7 +2,7 @@
 """What a guest reports of its kernel, without a guest: its QEMU is a process that ended."""
 
 import pytest
-from labkit import Lab, guest
+from labkit import Lab, guest, machine
 from labkit.errors import GuestEnded
 from labkit.image import Image
 from labkit.process import Child
@@ -15,7 +15,7 @@ PANIC = "[    6.000000] Kernel panic - not syncing: sysrq triggered crash"
 @pytest.fixture
 def ended(tmp_path):
     """A guest whose kernel logged a warning and whose QEMU ended; further lines go to its console."""
-    made = guest.Guest(0, Image("bookworm", tmp_path, "6.1", ()), guest.Machine(), tmp_path, tmp_path, tmp_path, [])
+    made = guest.Guest(0, Image("bookworm", tmp_path, "6.1", ()), machine.Machine(), tmp_path, tmp_path, tmp_path, [])
     made._take_kernel_log(f"{WARNING}\n[    5.000001] Call Trace:\n")
     made._qemu = Child("QEMU of g0", ["true"], tmp_path / "qemu.log")
     made._qemu.wait(10)
@@ -53,7 +53,7 @@ def test_the_end_of_the_model_is_the_cause_of_an_abort_of_qemu(tmp_path):
             self._child = Child("t3sim", ["sh", "-c", "sleep 0.3; kill -KILL $$"], tmp_path / "t3sim.log")
 
     made = guest.Guest(
-        *(0, Image("bookworm", tmp_path, "6.1", ()), guest.Machine(), tmp_path, tmp_path, tmp_path, []), sim=Model()
+        *(0, Image("bookworm", tmp_path, "6.1", ()), machine.Machine(), tmp_path, tmp_path, tmp_path, []), sim=Model()
     )
     made._qemu = Child("QEMU of g0", ["sh", "-c", "kill -ABRT $$"], tmp_path / "qemu.log")
     made._qemu.wait(10)

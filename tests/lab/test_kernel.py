@@ -5,7 +5,7 @@ import re
 import pytest
 from labkit import Lab, arch, image, kernel
 from labkit.errors import LabError, UsageError
-from labkit.guest import Machine
+from labkit.machine import Machine
 from labkit.sim import Wire
 
 

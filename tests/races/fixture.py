@@ -4,7 +4,7 @@
 import time
 
 from labkit import Lab, LabError, stack
-from labkit.guest import Machine
+from labkit.machine import Machine
 
 # The devices of the operations: without hardware; a modelled card; rxe, RoCE in software, on the card's Ethernet. rxe
 # needs functions of ib_uverbs, so only the connection manager is ours there.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """System tests in guests with cards. See tests/README.md.
 
-A test that takes `pair` gets a lab of two guests with a card each and both ports wired; it is booted once and shared,
+A test that takes `pair` gets a lab of two guests with a card each and both ports wired; it is started once and shared,
 and replaced after a test that left it unusable. A test that needs another lab creates it with `make_lab`. After each
 test the kernel logs are checked.
 """

@@ -5,7 +5,7 @@ import contextlib
 import json
 
 from labkit import Lab
-from labkit.guest import Machine
+from labkit.machine import Machine
 import stock
 
 OURS = ("t3rdma-dkms", "libibverbs-cxgb3", "t3rdma-tools")

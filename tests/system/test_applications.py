@@ -8,7 +8,7 @@ import re
 
 import pytest
 from labkit import siw
-from labkit.guest import Machine
+from labkit.machine import Machine
 from labkit.sim import Wire
 from stock import address, objects
 from test_known_bugs import counters

@@ -11,7 +11,7 @@ import json
 import pytest
 from conftest import Keeper, lend
 from labkit import build
-from labkit.guest import Machine
+from labkit.machine import Machine
 from programs import run_alone, run_pair
 from stock import address, listening, perftest, rdma_client, reload_driver, rping, rping_client, rping_server, ucmatose
 

@@ -12,7 +12,7 @@ used the data, so files that were written over NFS differ there.)
 import errno
 
 import pytest
-from labkit.guest import Machine
+from labkit.machine import Machine
 from stock import address
 from test_nic import send
 

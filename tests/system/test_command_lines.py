@@ -66,6 +66,14 @@ def test_t3lab_run_has_an_iommu_between_card_and_memory():
     assert (done.returncode, done.stdout) == (0, "DMA\n"), done
 
 
+def test_t3lab_run_boots_a_guest():
+    done = t3lab(
+        *"run --lab options --boot --guests 1 --cards 0".split(),
+        "sed 's/.*t3lab.name=\\([^ ]*\\).*/\\1/' /proc/cmdline",
+    )
+    assert (done.returncode, done.stdout) == (0, "g0\n"), done
+
+
 def test_t3lab_run_ends_a_command_at_its_timeout(suite):
     done = t3lab("run", "--lab", "options", "--suite", suite, "--guests", 1, "--cards", 0, "--timeout", 1, "sleep 30")
     assert done.returncode == 1 and "not done after 1 s" in done.stderr, done

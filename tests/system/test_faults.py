@@ -11,7 +11,7 @@ import signal
 import pytest
 from conditions import unresponsive_host, unresponsive_host_appears
 from labkit import stack
-from labkit.guest import Machine
+from labkit.machine import Machine
 from programs import BIN, PORT, run_alone, run_pair
 from stock import address, assert_complete, rping, rping_client, rping_server, wait_listening, wait_no_objects
 

@@ -11,7 +11,7 @@ import re
 
 import pytest
 from labkit import Lab, package, paths
-from labkit.guest import Machine
+from labkit.machine import Machine
 from labkit.installed import Installed
 from labkit.paths import REPO
 from labkit.sim import Wire

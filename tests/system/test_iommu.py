@@ -6,7 +6,7 @@ DMA.
 
 import pytest
 from conftest import Keeper, lend
-from labkit.guest import Machine
+from labkit.machine import Machine
 from stock import perftest, rdma_client, reload_driver, rping, ucmatose
 from test_nic import send
 

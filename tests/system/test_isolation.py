@@ -13,7 +13,7 @@ import pytest
 from conditions import parameters
 from conftest import Keeper, lend
 from labkit import build, stack
-from labkit.guest import Machine
+from labkit.machine import Machine
 from programs import BIN
 from stock import address, rping, wait_no_objects
 

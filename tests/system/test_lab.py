@@ -12,6 +12,7 @@ import time
 import pytest
 from labkit import Lab
 from labkit.errors import CommandTimeout, GuestEnded
+from labkit.machine import Machine
 from labkit.paths import REPO
 
 T3LAB = REPO / "tools/lab/t3lab"
@@ -34,6 +35,17 @@ def gone(pid, timeout=20.0):
             return True
         time.sleep(0.05)
     return False
+
+
+@pytest.mark.parametrize("boot", [False, True])
+def test_guests_of_one_snapshot_differ(boot):
+    """A guest that continues has a name and random numbers of its own, and the present time; so has one that boots."""
+    with Lab(guests=2, cards=0, name="snapshot", machine=Machine(boot=boot)) as lab:
+        random = {guest.check("cat /proc/sys/kernel/random/uuid") for guest in lab.guests}
+        assert len(random) == 2
+        assert [guest.check("uname -n").strip() for guest in lab.guests] == ["g0", "g1"]
+        assert [guest.run("grep -q t3lab.name= /proc/cmdline").rc == 0 for guest in lab.guests] == [boot, boot]
+        assert abs(int(lab.guests[1].check("date +%s")) - time.time()) < 10
 
 
 def test_files_of_any_content_go_in_and_out(plain):

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from labkit import Lab, klog, qemu, stack
-from labkit.guest import Machine
+from labkit.machine import Machine
 from stock import PERFTEST_PORT, wait_listening, wait_no_objects
 
 MEGABYTES = 100
@@ -80,7 +80,7 @@ def send(source, target, port=0, megabytes=MEGABYTES):
 
 @pytest.fixture(scope="module")
 def _nics_lab(suite):
-    with Lab(guests=2, suite=suite, load="nic", name="nic") as lab:
+    with Lab(guests=2, suite=suite, load="nic", name="nic", machine=Machine(boot=True)) as lab:
         yield lab
 
 

@@ -16,7 +16,7 @@ import rdma_core
 from conftest import Keeper, lend
 from labkit import sim, siw, stack
 from labkit.errors import CommandTimeout
-from labkit.guest import Machine
+from labkit.machine import Machine
 from labkit.process import run
 from labkit.sim import Wire
 from stock import PERFTEST_PORT, address, objects, rping_client, rping_server, run_both, wait_listening, wait_no_objects

@@ -8,7 +8,7 @@ cards.
 import pytest
 from conftest import Keeper, _keep, lend_made
 from labkit import build
-from labkit.guest import Machine
+from labkit.machine import Machine
 from programs import fuzz, storm
 from roce import BOTH_WAYS, Ends, nothing_is_left
 from stock import rping

@@ -13,7 +13,7 @@ import uuid
 
 import pytest
 from labkit import Lab, package, paths
-from labkit.guest import Firmware, Machine
+from labkit.machine import Firmware, Machine
 from labkit.installed import APT, Installed
 from machines import DEVICE, MEMORY, loaded, ours, settle
 

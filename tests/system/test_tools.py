@@ -8,7 +8,7 @@ import re
 import pytest
 from conditions import unresponsive_host
 from labkit import Lab, stack
-from labkit.guest import Machine
+from labkit.machine import Machine
 from labkit.sim import Wire
 from stock import address, objects, rping, rping_client, rping_server
 

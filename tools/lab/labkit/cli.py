@@ -12,10 +12,10 @@ import threading
 import time
 from pathlib import Path
 
-from . import arch, build, cache, control, image, kernel, paths, qemu, siw, stack, wirecheck
+from . import arch, build, cache, control, image, kernel, paths, qemu, siw, snapshot, stack, wirecheck
 from .errors import LabError, UsageError
-from .guest import Machine
 from .lab import Lab
+from .machine import Machine
 from .process import tail
 from .sim import MAX_CARDS, Wire
 
@@ -123,6 +123,7 @@ def _lab(options, name: str) -> Lab:
             packages=tuple(options.package),
             arguments=options.append,
             iommu=options.iommu,
+            boot=options.boot,
         ),
     )
     if stack.level(options.load).rdma and options.cards:
@@ -239,6 +240,9 @@ def show_cache(options) -> int:
         for name in images.keys() & {item.name for item in cache.entries()}:
             made = image.get(images[name])
             current.add(cache.key(f"siw-{made.suite}", siw.recipe(made)))
+            if snapshot.exists_for(made, Machine()) and qemu.is_present():
+                recipe = snapshot.recipe(made, Machine(), qemu.command(made.arch))
+                current.add(cache.key(f"snapshot-{made.suite}", recipe))
         if options.all:
             current.clear()
         for item in cache.clean(keep=lambda name: name in current):
@@ -334,6 +338,9 @@ def parser() -> Parser:
             )
             sub.add_argument(
                 "--iommu", action="store_true", help="an IOMMU between the cards and the memory of their guests"
+            )
+            sub.add_argument(
+                "--boot", action="store_true", help="boot the guests, instead of continuing from a snapshot"
             )
             sub.add_argument("--kvm", action="store_true", help="use /dev/kvm (default: emulation)")
         return sub

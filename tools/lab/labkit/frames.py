@@ -21,6 +21,7 @@ class Kind(enum.IntEnum):
     STDIN = 2  # data; empty: end of input
     SIGNAL = 3  # json: number; goes to the command's whole process group
     RESIZE = 4  # json: rows, columns
+    NAME = 5  # json: name, time, seed; to a guest that continues from a snapshot (channel 0); HELLO follows
     # from the guest
     HELLO = 16  # json; the agent is ready (channel 0)
     STARTED = 17  # json: pid

@@ -8,61 +8,20 @@ import socket
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Sequence
+from typing import Sequence
 
-from . import klog, paths
+from . import klog, machine
 from .channel import Channel, Command, Result, deadline
 from .errors import GuestEnded, LabError
+from .frames import Kind
 from .image import Image
+from .machine import Machine, Nic
 from .process import Child, tail
 from .sim import Sim
 
 BOOT_DEADLINE = 90.0  # several times as long with UEFI, and with an init of the guest's own
 QEMU_DEADLINE = 30.0  # until its sockets exist
-UML_ARGUMENTS = (
-    "console=tty0 loglevel=5 panic=-1 oops=panic random.trust_cpu=on sysctl.kernel.hung_task_timeout_secs=45"
-    " watchdog_thresh=30"
-)
-KERNEL_ARGUMENTS = (
-    "loglevel=5 panic=-1 oops=panic mitigations=off nokaslr "
-    "cryptomgr.notests random.trust_cpu=on "
-    # A hung task is reported within a test's deadline; a slow host alone does not count as a stuck CPU.
-    "sysctl.kernel.hung_task_timeout_secs=45 watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=90"
-)
-
-
-class Firmware(NamedTuple):
-    """UEFI instead of QEMU's own loader: its code, its variables, which outlive the guest, and a signed kernel."""
-
-    code: Path
-    variables: Path
-    kernel: Path
-
-
-@dataclass(frozen=True)
-class Machine:
-    """The parameters of a guest's machine."""
-
-    memory: int = 512  # MiB
-    cpus: int = 1
-    kvm: bool = False
-    counted: bool = False  # the guest's clock and TSC count instructions, one a nanosecond, so that figures repeat
-    arguments: str = ""  # further arguments of the kernel's command line
-    packages: tuple[str, ...] = ()  # beside those of the image
-    firmware: Firmware | None = None
-    iommu: bool = False  # between the cards and the guest's memory; disks and NICs of QEMU bypass it
-
-
-PCI_OVER_VIRTIO = 1000  # of uml.config
-
-
-class Nic(NamedTuple):
-    """An ordinary network card, virtio-net, whose other side is an end of a wire."""
-
-    socket: Path  # where t3sim listens for it
-    network: int  # its address is stack.address(network, guest)
 
 
 class Guest:
@@ -79,6 +38,7 @@ class Guest:
         cards: Sequence[Path],
         nics: Sequence[Nic] = (),
         sim: Sim | None = None,
+        snapshot: Path | None = None,
     ):
         self.number = number
         self.name = f"g{number}"
@@ -92,6 +52,7 @@ class Guest:
         self._machine = machine
         self.cards = cards
         self._sim = sim  # serves the cards
+        self._snapshot = snapshot  # from which it continues instead of booting
         self._agent_socket = sockets / f"{self.name}.agent"
         self._initramfs = artifacts / f"{self.name}.initramfs"
         self._qemu_log = artifacts / f"{self.name}.qemu.log"
@@ -106,6 +67,7 @@ class Guest:
     # start and end
 
     def boot(self, qemu: Sequence[str]) -> None:
+        """Starts the guest, which boots, or continues from its snapshot."""
         self.kernel_log.write_text("")
         self._initramfs.write_bytes(self.image.initramfs(self._machine.iommu))
         if self.image.uml:
@@ -118,6 +80,9 @@ class Guest:
             if self._qemu.status is not None or not left():
                 raise LabError(f"{self.name}: QEMU did not start (status {self._qemu.status}):\n{self._qemu.tail()}")
             time.sleep(0.02)
+        if self._snapshot:
+            seed = os.urandom(64).hex()
+            self.channel.send(0, Kind.NAME, {"name": self.name, "time": time.time(), "seed": seed})
 
     def _boot_uml(self) -> None:
         ours, agents = socket.socketpair()
@@ -132,7 +97,16 @@ class Guest:
                 "--fork",
                 "--",
                 self.image.kernel_file,
-                *self._uml_arguments(agents.fileno()),
+                *machine.of_uml(
+                    self.image,
+                    self._machine,
+                    self.name,
+                    f"{self.name}-{os.getpid()}",
+                    self._initramfs,
+                    self.share,
+                    self.cards,
+                    agents.fileno(),
+                ),
             ]
             self._qemu = Child(
                 f"kernel of {self.name}", [str(word) for word in command], self.console, descriptors=[agents.fileno()]
@@ -145,7 +119,8 @@ class Guest:
     def wait_ready(self, timeout: float = BOOT_DEADLINE) -> None:
         timeout *= self.image.pace * (1 + 2 * bool(self._machine.firmware) + 5 * self.image.own_init)
         if not self.channel.wait_ready(timeout):
-            state = f"did not boot within {timeout:g} s" if self.alive else "ended while it booted"
+            what = f"continue from {self._snapshot} (--boot boots it)" if self._snapshot else "boot"
+            state = f"did not {what} within {timeout:g} s" if self.alive else f"ended and did not {what}"
             raise GuestEnded(f"{self.name} {state}; its console:\n{tail(self.console, 60)}\n{self._qemu.tail(10)}")
 
     @property
@@ -303,132 +278,23 @@ class Guest:
     def _pinned(self) -> list[str]:
         """One guest per core: halves the latency of registers, since fewer sleeping cores have to wake up."""
         cores = sorted(os.sched_getaffinity(0))
-        return ["taskset", "-c", str(cores[self.number % len(cores)])] if self._cpus == 1 else []
+        return (
+            ["taskset", "-c", str(cores[self.number % len(cores)])] if self._machine.cpus_with(self.image) == 1 else []
+        )
 
     @property
-    def _cpus(self) -> int:
-        return max(self._machine.cpus, self.image.kernel.kind.cpus if self.image.kernel else 1)
-
-    def _kernel_arguments(self) -> str:
-        own = self.image.kernel
-        parts = [
-            UML_ARGUMENTS if self.image.uml else f"{KERNEL_ARGUMENTS} {self.image.arch.arguments}",
-            f"t3lab.name={self.name}",
-        ]
-        if self.image.own_init:
-            parts.append("t3lab.own_init systemd.unit=multi-user.target systemd.firstboot=off systemd.getty_auto=no")
-        if own:
-            parts += [f"t3lab.kernel={own.kind.name}", own.kind.arguments]
-        if self._machine.iommu:
-            parts.append(self.image.arch.iommu_arguments)
-        return " ".join(filter(None, (*parts, self._machine.arguments)))
-
-    @property
-    def _memory(self) -> int:
-        return max(self._machine.memory, self.image.kernel.kind.memory if self.image.kernel else 0)
-
-    def _uml_arguments(self, agent: int) -> list[str]:
-        root, modules = self.image.disks
-        return [
-            f"mem={self._memory}M",
-            f"umid={self.name}-{os.getpid()}",
-            f"uml_dir={self._initramfs.parent}",
-            f"initrd={self._initramfs}",
-            *(f"virtio_uml.device={card}:{PCI_OVER_VIRTIO}" for card in self.cards),
-            f"ubdar={root}",
-            f"ubdbr={modules}",
-            "con=none",
-            "con0=fd:0,fd:1",
-            "ssl=none",
-            f"ssl0=fd:{agent}",
-            "t3lab.line=/dev/ttyS0",
-            f"t3lab.t3={paths.guest_build(self.image.suite)}",
-            f"t3lab.share={self.share}",
-            *self._kernel_arguments().split(),
-        ]
+    def _kernel_name(self) -> str | None:
+        """The guest's name on the kernel's command line, of a guest that boots."""
+        return self.name
 
     def _arguments(self) -> list[str]:
-        machine = self._machine
-        memory = self._memory
-        root, modules = self.image.disks
-        counted = ["-icount", "shift=0"] if machine.counted else []
-        accelerator = "kvm" if machine.kvm else f"tcg,thread={'single' if counted else 'multi'}"
-        args = [
-            *self.image.arch.machine,
-            "-accel",
-            accelerator,
-            *counted,
-            *(["-cpu", "host"] if machine.kvm else []),
-            "-smp",
-            str(self._cpus),
-            # The cards' process reaches the guest's memory through this; without share=on it would see a copy.
-            "-object",
-            f"memory-backend-memfd,id=ram,size={memory}M,share=on",
-            "-machine",
-            "memory-backend=ram",
-            "-m",
-            f"{memory}M",
-            *(self.image.arch.iommu if machine.iommu else ()),
-            "-nodefaults",
-            "-no-user-config",
-            "-display",
-            "none",
-            "-no-reboot",
-            "-kernel",
-            machine.firmware.kernel if machine.firmware else self.image.kernel_file,
-            "-initrd",
-            self._initramfs,
-            "-append",
-            self._kernel_arguments(),
-            "-serial",
-            f"file:{self.console}",
-            "-device",
-            "virtio-serial-pci",
-            "-chardev",
-            f"socket,id=agent,path={self._agent_socket},server=on,wait=off",
-            "-device",
-            "virtserialport,chardev=agent,name=t3.agent",
+        files = machine.Files(self._initramfs, self.console, self._agent_socket)
+        return [
+            *machine.of_qemu(self.image, self._machine, None if self._snapshot else self._kernel_name, files),
+            *self._devices(),
+            *(["-incoming", f"file:{self._snapshot}"] if self._snapshot else []),
         ]
-        if machine.firmware:
-            # Only System Management Mode may write to its variables.
-            args += [
-                "-machine",
-                "smm=on",
-                "-global",
-                "driver=cfi.pflash01,property=secure,value=on",
-                "-drive",
-                f"if=pflash,unit=0,format=raw,readonly=on,file={machine.firmware.code}",
-                "-drive",
-                f"if=pflash,unit=1,format=raw,file={machine.firmware.variables}",
-            ]
-        for name, disk in (("root", root), ("modules", modules)):
-            args += [
-                "-drive",
-                f"if=none,id={name},file={disk},format=raw,readonly=on,file.locking=off",
-                "-device",
-                f"virtio-blk-pci,drive={name}",
-            ]
-        for tag, folder, extra in (
-            ("t3", paths.guest_build(self.image.suite), ",readonly=on"),
-            ("share", self.share, ""),
-        ):
-            args += ["-virtfs", f"local,path={folder},mount_tag={tag},security_model=none,multidevs=remap{extra}"]
-        for number, nic in enumerate(self.nics):
-            args += [
-                "-netdev",
-                f"stream,id=net{number},server=off,addr.type=unix,addr.path={nic.socket}",
-                "-device",
-                f"virtio-net-pci,id=virtio{number},netdev=net{number},romfile=,mac={self.mac(number)}",
-            ]
-        for number, card in enumerate(self.cards):
-            # A T3 reads its link width, which only a real port has; hot-unplug would abort this QEMU.
-            args += [
-                "-device",
-                f"pcie-root-port,id=rp{number},chassis={number + 1},slot={number + 1},hotplug=off",
-                "-device",
-                (
-                    f'{{"driver":"vfio-user-pci","id":"nic{number}","bus":"rp{number}",'
-                    f'"x-msg-timeout":60000,"socket":{{"type":"unix","path":"{card}"}}}}'
-                ),
-            ]
-        return [str(arg) for arg in args]
+
+    def _devices(self) -> list[str]:
+        nics = [(nic, self.mac(number)) for number, nic in enumerate(self.nics)]
+        return machine.devices(self.image, self.share, nics, self.cards)

@@ -250,9 +250,9 @@ class Image:
             archive.file(f"boot/{name}", content)
         archive.file("boot/order", "".join(f"{name}\n" for name in modules).encode())
         archive.file("init", (paths.GUEST_FILES / "init").read_bytes(), 0o755)
-        archive.file("agent/agent.py", (paths.GUEST_FILES / "agent.py").read_bytes())
+        for name in ("agent.py", "join", "mount-when-there", "t3lab-agent.service"):
+            archive.file(f"agent/{name}", (paths.GUEST_FILES / name).read_bytes())
         archive.file("agent/frames.py", (Path(__file__).parent / "frames.py").read_bytes())
-        archive.file("agent/t3lab-agent.service", (paths.GUEST_FILES / "t3lab-agent.service").read_bytes())
         return archive.data()
 
 

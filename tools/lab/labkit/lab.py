@@ -12,11 +12,12 @@ import weakref
 from pathlib import Path
 from typing import Sequence
 
-from . import image, paths, progress, qemu, stack
+from . import image, paths, progress, qemu, snapshot, stack
 from .arch import of_image
 from .control import Server
 from .errors import LabError, UsageError
-from .guest import Guest, Machine, Nic
+from .guest import Guest
+from .machine import Machine, Nic
 from .sim import MAX_CARDS, Sim, Wire, nic_of, straight
 
 PORTS = 2  # of a card
@@ -119,6 +120,11 @@ class Lab:
         emulators = {name: [] if made.uml else qemu.command(made.arch) for name, made in images.items()}
         for made in images.values():
             self._prepare_products(made)
+        snapshots = {
+            name: snapshot.of(made, self._machine, emulators[name])
+            for name, made in images.items()
+            if snapshot.exists_for(made, self._machine)
+        }
         sockets = self._claim_name()
         if self.artifacts.exists():
             shutil.rmtree(self.artifacts)
@@ -143,7 +149,16 @@ class Lab:
             own = cards[sum(self.cards[:number]) : sum(self.cards[: number + 1])]
             suite = self.suites[number]
             guest = Guest(
-                number, images[suite], self._machine, sockets, self.artifacts, share, own, nics[number], self.sim
+                number,
+                images[suite],
+                self._machine,
+                sockets,
+                self.artifacts,
+                share,
+                own,
+                nics[number],
+                self.sim,
+                snapshots.get(suite),
             )
             self.guests.append(guest)
             guest.boot(emulators[suite])
@@ -156,7 +171,7 @@ class Lab:
         (sockets / "lab.json").write_text(json.dumps(self.describe(), indent=2) + "\n")
         Lab.running.add(self)
         progress.show(
-            f"lab {self.name}: {self._count} guest{'s'[:self._count > 1]} booted in {booted - started:.1f} s, "
+            f"lab {self.name}: {self._count} guest{'s'[:self._count > 1]} ready in {booted - started:.1f} s, "
             f"stack loaded ({self._load.name}) in {time.monotonic() - booted:.1f} s"
         )
 

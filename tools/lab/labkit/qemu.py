@@ -74,6 +74,11 @@ def _fetch(folder: Path, arch: Arch) -> None:
         raise LabError(f"{SUITES[-1]} has QEMU {have[0]}.{have[1]}, needed is {MINIMUM[0]}.{MINIMUM[1]}")
 
 
+def is_present(arch: Arch = NATIVE) -> bool:
+    """Whether command() has to make nothing."""
+    return bool(_host_command(arch)) or (paths.cache() / cache.key("qemu", recipe(arch))).is_dir()
+
+
 def command(arch: Arch = NATIVE) -> list[str]:
     """How to start QEMU."""
     return _host_command(arch) or _private_command(
