@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Stages of a test run: a command each, and how its results are counted."""
 
-import concurrent.futures
 import os
 import pathlib
 import subprocess
-import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 
@@ -77,25 +75,16 @@ class Stage:
         return verdict == "ok"
 
     def _run(self, tally):
-        self._count(tally, self._execute(self.command))
-
-    def _execute(self, command, output=None):
-        """The exit status, or a text."""
         if self.junit:
             self.junit.unlink(missing_ok=True)
             self.junit.parent.mkdir(parents=True, exist_ok=True)
         try:
-            return subprocess.run(
-                command,
-                cwd=ROOT,
-                env=self.environment,
-                timeout=self.timeout,
-                check=False,
-                stdout=output,
-                stderr=output and subprocess.STDOUT,
+            status = subprocess.run(
+                self.command, cwd=ROOT, env=self.environment, timeout=self.timeout, check=False
             ).returncode
         except subprocess.TimeoutExpired:
-            return f"no end after {self.timeout} s"
+            status = f"no end after {self.timeout} s"
+        self._count(tally, status)
 
     def _count(self, tally, status):
         known = len(tally.failures)
@@ -108,42 +97,8 @@ class Stage:
             tally.failures.append(f"{self.name}: {' '.join(map(str, self.command))} ended with {status}")
 
 
-class FilesOfTests(Stage):
-    """A pytest of its own for each file of a folder; several at a time. No file shares a lab with another one."""
-
-    AT_A_TIME = 2
-    NO_TESTS = 5  # pytest's status if all tests of the file are left out
-
-    def __init__(self, name, folder, results, *options, timeout=1800):
-        files = sorted(
-            (ROOT / folder).glob("test_*.py"), key=lambda file: -file.stat().st_size
-        )  # long ones do not start last
-        super().__init__(name, ["pytest", folder, *options], timeout=timeout)
-        self.files = [
-            pytest(name, str(file.relative_to(ROOT)), results, *options, timeout=timeout, part=f"{name}/{file.stem}")
-            for file in files
-        ]
-
-    def _run(self, tally):
-        with concurrent.futures.ThreadPoolExecutor(self.AT_A_TIME) as pool:
-            ended = [pool.submit(self._run_file, file) for file in self.files]
-            for file, status in [future.result() for future in concurrent.futures.as_completed(ended)]:
-                if status != self.NO_TESTS:
-                    file._count(tally, status)
-
-    @staticmethod
-    def _run_file(file):
-        with tempfile.TemporaryFile("w+") as output:
-            status = file._execute(file.command, output)
-            output.seek(0)
-            print(f"== {file.command[-1]}\n{output.read()}", end="", flush=True)
-        return file, status
-
-
-def pytest(name, tests, results, *options, timeout=1800, part=None):
-    """part: one of several that run at the same time; the path of its results and the area of its labs"""
-    results = results / (part or name)
-    junit = results.with_suffix(".xml")
+def pytest(name, tests, results, *options, timeout=1800):
+    junit = results / f"{name}.xml"
     tests = [tests] if isinstance(tests, str) else tests
     command = [
         "/usr/bin/python3",
@@ -151,12 +106,18 @@ def pytest(name, tests, results, *options, timeout=1800, part=None):
         "pytest",
         "-q",
         "-o",
-        f"cache_dir={results}.cache",
+        f"cache_dir={results / name}.cache",
         f"--junitxml={junit}",
         *options,
         *tests,
     ]
-    return Stage(name, command, junit, timeout, {"T3LAB_AREA": part} if part else None)
+    return Stage(name, command, junit, timeout)
+
+
+def system(results, *options):
+    """All system tests, two files at a time, since two guests leave a host of two processors idle for most of the
+    time. The files that a process runs share its `pair`."""
+    return pytest("system", "tests/system", results, "-n", "2", "--dist", "loadfile", *options, timeout=4500)
 
 
 def races(name, results, *options, timeout):

@@ -69,25 +69,22 @@ def test_a_file_without_tests_is_a_failure(tally, tmp_path, text):
     assert not tally().add_junit("s", tmp_path / "absent")
 
 
-def test_files_run_by_themselves_and_are_counted_together(program, stages, tally, tmp_path, monkeypatch, capsys):
+def test_files_that_run_at_the_same_time_are_counted_together(stages, tally, tmp_path, monkeypatch):
     monkeypatch.setattr(stages, "ROOT", tmp_path)
-    (tmp_path / "t").mkdir()
-    for name, text in (
-        ("passes", "def test_a(): pass"),
-        ("fails", "def test_b(): assert 0"),
-        ("empty", ""),
-        ("broken", "import absent"),
-    ):
-        (tmp_path / f"t/test_{name}.py").write_text(text)
+    (tmp_path / "tests/system").mkdir(parents=True)
+    for name, text in (("passes", "pass"), ("fails", "assert 0")):
+        tests = "".join(f"def test_{name}{i}(): {text}\n" for i in range(4))
+        (tmp_path / f"tests/system/test_{name}.py").write_text(tests)
+    (tmp_path / "tests/system/conftest.py").write_text(
+        "import os, pytest\n@pytest.fixture(autouse=True)\ndef worker(request):\n"
+        f"    open('{tmp_path}/' + os.environ['PYTEST_XDIST_WORKER'], 'a').write(request.node.name[:-1] + ' ')\n"
+    )
     counted = tally()
-    assert not program.FilesOfTests("s", "t", tmp_path / "results").run(counted)
-    assert counted.passed == 1 and [failure.split("::")[-1] for failure in sorted(counted.failures)] == [
-        "t.test_broken",
-        "test_b",
-    ]
-    assert [stage[:2] for stage in counted.stages] == [("s", "FAILED")]
-    output = capsys.readouterr().out
-    assert all(f"== t/test_{name}.py\n" in output for name in ("passes", "fails", "empty", "broken"))
+    assert not stages.system(tmp_path / "results").run(counted)
+    assert counted.passed == 4 and {failure.split("::")[-1][:-1] for failure in counted.failures} == {"test_fails"}
+    assert [stage[:2] for stage in counted.stages] == [("system", "FAILED")]
+    ran = [set((tmp_path / worker).read_text().split()) for worker in ("gw0", "gw1")]
+    assert sorted(ran, key=str) == [{"test_fails"}, {"test_passes"}]
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ test the kernel logs are checked.
 """
 
 import dataclasses
+import os
 import pathlib
 import sys
 
@@ -19,7 +20,7 @@ import steps  # noqa: E402
 import wires  # noqa: E402
 from stock import objects  # noqa: E402
 from labkit import Lab, LabError, build, klog  # noqa: E402
-from labkit.guest import Machine  # noqa: E402
+from labkit.machine import Machine  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -42,6 +43,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):  # whose labs are none of the other workers
+        os.environ["T3LAB_AREA"] = f"{os.environ.get('T3LAB_AREA', 'system')}/{worker}"
     config.pluginmanager.register(matrix, "matrix")
     config.pluginmanager.register(steps, "steps")
     config.pluginmanager.register(wires, "wires")
@@ -52,6 +55,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
+    items.sort(key=lambda item: -item.path.stat().st_size)  # the workers of a run get long files first
     if not config.getoption("--long"):
         for item in items:
             if item.get_closest_marker("long"):

@@ -45,4 +45,6 @@ def lines(cells: list[Cell]) -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter):
-    recorded.show(terminalreporter, "dispatchers and connection managers", "cell", lines)
+    recorded.show(
+        terminalreporter, "dispatchers and connection managers", "cell", lambda cells: lines([Cell(**c) for c in cells])
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""Tables at the end of pytest's output, of values that tests recorded by record_property()."""
+"""Tables at the end of pytest's output, of dictionaries that tests recorded by record_property(): workers of
+pytest-xdist send no other objects."""
 
 from typing import Callable
 
@@ -10,7 +11,7 @@ def show(terminalreporter, title: str, what: str, lines: Callable[[list], list[s
         report
         for reports in terminalreporter.stats.values()
         for report in reports
-        if getattr(report, "when", "") == "call"
+        if getattr(report, "when", "") == "teardown"
     )
     values = [value for report in reports for name, value in report.user_properties if name == what]
     if values:

@@ -6,7 +6,7 @@
     apt install            7 files                    7 files
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import pytest
 import recorded
@@ -39,14 +39,16 @@ def lines(steps: list[Step]) -> list[str]:
 @pytest.fixture
 def step(record_property):
     """step(release, name) begins a row; the test stores its outcome in its result."""
+    made = []
 
     def begin(release: str, name: str) -> Step:
-        made = Step(release, name)
-        record_property("step", made)
-        return made
+        made.append(Step(release, name))
+        return made[-1]
 
-    return begin
+    yield begin
+    for one in made:
+        record_property("step", asdict(one))
 
 
 def pytest_terminal_summary(terminalreporter):
-    recorded.show(terminalreporter, "installed machines", "step", lines)
+    recorded.show(terminalreporter, "installed machines", "step", lambda found: lines([Step(**one) for one in found]))

@@ -363,7 +363,7 @@ def test_programs_over_both_modules(bench, request, record_property, release, co
             len(names) + 1,
             tuple(failed),
             time.monotonic() - started,
-        ),
+        )._asdict(),
     )
     if failed:
         bench.broken()
