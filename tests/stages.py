@@ -61,9 +61,8 @@ class Tally:
 class Stage:
     """A command with a name, and how its result is counted."""
 
-    def __init__(self, name, command, junit=None, timeout=1800, environment=None):
+    def __init__(self, name, command, junit=None, timeout=1800):
         self.name, self.command, self.junit, self.timeout = name, command, junit, timeout
-        self.environment = {**os.environ, **(environment or {})}
 
     def run(self, tally):
         print(f"== {self.name}", flush=True)
@@ -79,9 +78,7 @@ class Stage:
             self.junit.unlink(missing_ok=True)
             self.junit.parent.mkdir(parents=True, exist_ok=True)
         try:
-            status = subprocess.run(
-                self.command, cwd=ROOT, env=self.environment, timeout=self.timeout, check=False
-            ).returncode
+            status = subprocess.run(self.command, cwd=ROOT, timeout=self.timeout, check=False).returncode
         except subprocess.TimeoutExpired:
             status = f"no end after {self.timeout} s"
         self._count(tally, status)

@@ -53,6 +53,7 @@ class Guest:
         self.cards = cards
         self._sim = sim  # serves the cards
         self._snapshot = snapshot  # from which it continues instead of booting
+        self._kernel_name = None if snapshot else self.name  # on the kernel's command line
         self._agent_socket = sockets / f"{self.name}.agent"
         self._initramfs = artifacts / f"{self.name}.initramfs"
         self._qemu_log = artifacts / f"{self.name}.qemu.log"
@@ -282,15 +283,10 @@ class Guest:
             ["taskset", "-c", str(cores[self.number % len(cores)])] if self._machine.cpus_with(self.image) == 1 else []
         )
 
-    @property
-    def _kernel_name(self) -> str | None:
-        """The guest's name on the kernel's command line, of a guest that boots."""
-        return self.name
-
     def _arguments(self) -> list[str]:
         files = machine.Files(self._initramfs, self.console, self._agent_socket)
         return [
-            *machine.of_qemu(self.image, self._machine, None if self._snapshot else self._kernel_name, files),
+            *machine.of_qemu(self.image, self._machine, self._kernel_name, files),
             *self._devices(),
             *(["-incoming", f"file:{self._snapshot}"] if self._snapshot else []),
         ]

@@ -112,7 +112,7 @@ def of_uml(
 
 
 def of_qemu(image: Image, machine: Machine, name: str | None, files: Files) -> list[str]:
-    """QEMU's arguments for the machine and its disks: all that the snapshot of a guest depends on."""
+    """QEMU's arguments for the machine and its disks, without devices(), which a snapshot does not have."""
     memory = machine.memory_with(image)
     root, modules = image.disks
     counted = ["-icount", "shift=0"] if machine.counted else []

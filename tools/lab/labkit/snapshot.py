@@ -68,13 +68,10 @@ class _Source(Guest):
     def __init__(self, image: Image, wanted: machine.Machine, folder: Path):
         super().__init__(0, image, wanted, folder, folder, folder, [])
         self._monitor = folder / "monitor"
+        self._kernel_name = None  # the guests that continue get theirs later
 
     def _devices(self) -> list[str]:
         return ["-qmp", f"unix:{self._monitor},server=on,wait=off"]
-
-    @property
-    def _kernel_name(self) -> None:
-        return None
 
     def save(self, emulator: Sequence[str], file: Path) -> None:
         try:
