@@ -20,7 +20,9 @@ namespace t3sim {
 /// would close the others in this thread, which may take any time.
 ssize_t receive_with(int socket, void* to, std::size_t size, std::vector<Fd>& fds);
 
-/// They call no file system. A send() with MSG_DONTWAIT to a stream of AF_UNIX never waits.
+/// They call no file system. A send() with MSG_DONTWAIT to a stream of AF_UNIX never waits; but before
+/// Linux 6.9, while more than 16,000 such sockets of the machine are in messages, it frees those that are
+/// only in each other's.
 bool is_unix_stream(const Fd& fd);
 bool is_socket(const Fd& fd);
 

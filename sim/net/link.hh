@@ -31,7 +31,7 @@ public:
     void send(const Endpoint& from, Bytes frame) { send(from, Packet::copy(frame)); }
     [[nodiscard]] virtual bool up() const = 0;
     /// Whether @p from should send more. If false, Endpoint::resume_send() follows. The link still accepts
-    /// frames after false, up to a limit. Only small frames in reply to received ones should be sent then.
+    /// frames after false, up to a limit. Nothing that a peer can cause at will should be sent then.
     virtual bool ready_or_wait([[maybe_unused]] const Endpoint& from) { return true; }
 };
 

@@ -13,6 +13,7 @@ Wire::Wire(EventQueue& queue, std::string name) : queue_(queue), name_(std::move
 unsigned Wire::attach(Endpoint& endpoint, std::string label) {
     const auto port = static_cast<unsigned>(ports_.size());
     ports_.push_back(std::make_unique<Port>(endpoint, queue_, [this, port] { deliver_due(port); }));
+    endpoints_.push_back(&endpoint);
     labels_.push_back(std::move(label));
     endpoint.carrier(up_);
     return port;
@@ -22,10 +23,7 @@ void Wire::impair(unsigned port, const Impairments& impairments) {
     ports_.at(port)->impairer = std::make_unique<Impairer>(impairments);
 }
 
-unsigned Wire::port_of(const Endpoint& endpoint) const {
-    for (unsigned port = 0; port < ports_.size(); ++port)
-        if (ports_[port]->endpoint == &endpoint)
-            return port;
+void Wire::not_attached() const {
     throw std::logic_error("wire " + name_ + ": send from an endpoint that is not attached");
 }
 

@@ -106,7 +106,13 @@ private:
         bool refused = false; ///< ready_or_wait() returned false: the endpoint waits for resume_send()
     };
 
-    [[nodiscard]] unsigned port_of(const Endpoint& endpoint) const;
+    [[nodiscard]] unsigned port_of(const Endpoint& endpoint) const {
+        for (unsigned port = 0; port < endpoints_.size(); ++port)
+            if (endpoints_[port] == &endpoint)
+                return port;
+        not_attached();
+    }
+    [[noreturn]] void not_attached() const;
     void send_impaired(unsigned from, Impairer& impairer, const Packet& frame);
     void show(unsigned from, Bytes frame, std::string_view fate);
     void deliver_now(unsigned from, Packet&& frame);
@@ -119,6 +125,7 @@ private:
     EventQueue& queue_;
     std::string name_;
     std::vector<std::unique_ptr<Port>> ports_; ///< references stay valid
+    std::vector<const Endpoint*> endpoints_;   ///< of these; each frame begins with a search
     std::vector<std::string> labels_;
     std::vector<WireObserver*> observers_;
     Statistics statistics_;

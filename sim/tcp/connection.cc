@@ -201,8 +201,12 @@ void Connection::input(const Segment& s) {
             abort(AbortReason::reset);
         return;
     case State::syn_sent:
-        input_syn_sent(s);
-        return;
+    case State::syn_received:
+        if (snd_max_ == iss_) // our SYN waits for the wire: nothing can acknowledge it
+            return;
+        if (state_ == State::syn_sent)
+            return input_syn_sent(s);
+        break;
     default:
         break;
     }
@@ -218,14 +222,14 @@ void Connection::input(const Segment& s) {
     if (!syn_again && (s.seq + s.length() < rcv_nxt_ || s.seq > rcv_adv_)) {
         if (s.has(flag_rst))
             return;
-        // A keepalive or window probe: the peer aborts the connection without a reply (RFC 9293 3.8.4,
-        // 3.8.6.1), so replies are not rate limited. A reply has an acceptable sequence number, so it does
-        // not cause another reply.
+        // A keepalive or window probe: without replies the peer aborts the connection (RFC 9293 3.8.4,
+        // 3.8.6.1). So challenges, which any third party can cause, do not use up the limit of these replies.
+        // They have one: if each end is a byte ahead of the other, each takes a reply for a probe.
         const bool probe = s.seq + 1 == rcv_nxt_;
-        if (s.length() > 0 || probe) {
+        if (s.length() > 0 || (probe && replies_to_probes_.take(now()))) {
             ack_now_ = true;
             mark_dirty();
-        } else {
+        } else if (!probe) {
             challenge();
         }
         return;
@@ -367,7 +371,7 @@ void Connection::new_ack(Seq ack) {
         if (acked >= mss_)
             cwnd_ += mss_;
     } else if (in_recovery_) { // full acknowledgement
-        in_recovery_ = false;
+        in_recovery_ = retransmit_front_ = false;
         dupacks_ = 0;
         cwnd_ = std::min(ssthresh_, std::max<std::uint32_t>(in_flight(), mss_) + mss_);
     } else {
@@ -618,13 +622,8 @@ void Connection::delayed_ack_fired() {
 /// Sends a challenge ACK (RFC 5961), rate limited. Each connection has a limit of its own: one for all would
 /// show a third party, on its own connection, how many challenges it has caused on another (CVE-2016-5696).
 void Connection::challenge() {
-    constexpr unsigned per_second = 10;
-    const Time this_second = now() / second;
-    if (std::exchange(challenge_second_, this_second) != this_second)
-        challenges_ = 0;
-    if (challenges_ == per_second)
+    if (!challenges_.take(now()))
         return;
-    ++challenges_;
     ++engine_.stats_.challenge_acks;
     ack_now_ = true;
     mark_dirty();
@@ -728,14 +727,20 @@ void Connection::output() {
     if (state_ == State::aborted || state_ == State::syn_held)
         return;
     if (state_ == State::syn_sent || state_ == State::syn_received) {
-        if (syn_needed_)
-            send_syn();
-        else if (std::exchange(ack_now_, false))
-            send_control(flag_ack, snd_max_);
+        if ((syn_needed_ || ack_now_) && wire_is_ready()) {
+            if (syn_needed_)
+                send_syn();
+            else
+                send_control(flag_ack, snd_max_);
+        }
         return;
     }
-    if (std::exchange(retransmit_front_, false) && sent_ > 0)
+    if (sent_ == 0)
+        retransmit_front_ = false;
+    if (retransmit_front_ && wire_is_ready()) {
+        retransmit_front_ = false;
         send_unit(queue_.front());
+    }
     waits_for_wire_ = false;
     for (std::size_t& left = engine_.left().units; sent_ < queue_.size(); --left) {
         if (left == 0) {
@@ -746,9 +751,15 @@ void Connection::output() {
             break;
         send_unit(queue_[sent_++]);
     }
-    if (ack_now_)
+    if (ack_now_ && wire_is_ready())
         send_control(flag_ack, std::max(snd_nxt(), snd_max_));
     arm_transmit_timer();
+}
+
+/// Also for a segment without data. Otherwise replies, of which a peer causes any number, would fill the
+/// wire, and no connection of the port could send data. Of the replies that wait, one is sent.
+bool Connection::wire_is_ready() {
+    return engine_.sink_.wire_ready_or_wait(id);
 }
 
 /// Whether the next unit may be sent now. Cuts it if the peer's window never holds all of it.
@@ -773,7 +784,7 @@ bool Connection::may_send_next() {
             return false;
     }
     // Last check: after a refusal the sink calls resume(), which must find all else fulfilled.
-    waits_for_wire_ = !engine_.sink_.wire_ready_or_wait(id);
+    waits_for_wire_ = !wire_is_ready();
     if (waits_for_wire_)
         return false;
     if (cut)
@@ -824,11 +835,16 @@ void Connection::send_unit(Unit& u) {
              whole ? &u.record : nullptr);
 }
 
-/// Sends a segment without data.
+/// Sends a segment without data, which acknowledges what has been received.
 void Connection::send_control(std::uint8_t flags, Seq seq) {
     ack_now_ = false;
     unacked_in_ = 0;
     stop(ack_timer_);
+    send_without_data(flags, seq);
+}
+
+/// The peer takes no acknowledgement from a segment with an old sequence number.
+void Connection::send_without_data(std::uint8_t flags, Seq seq) {
     transmit({.tuple = tuple,
               .seq = seq,
               .ack = rcv_nxt_,
@@ -852,8 +868,11 @@ void Connection::send_rst() {
     ++engine_.stats_.out_rsts;
 }
 
-/// Sends a RST for a segment with an unacceptable ACK in a state that is not synchronized.
+/// Sends a RST for a segment with an unacceptable ACK in a state that is not synchronized, unless the wire is
+/// full.
 void Connection::reply_rst(Seq seq) {
+    if (!wire_is_ready())
+        return;
     ++engine_.stats_.out_rsts;
     transmit({.tuple = tuple, .seq = seq, .flags = flag_rst, .tos = options_.tos, .payload = {}});
 }
@@ -1005,7 +1024,7 @@ void Connection::persist_timeout() {
         return;
     }
     ++persist_shift_;
-    send_control(flag_ack, snd_una_ - 1);
+    send_without_data(flag_ack, snd_una_ - 1);
     if (retries_ == params().r1 + 1)
         engine_.sink_.advice(id, Advice::persist);
 }
@@ -1022,7 +1041,7 @@ void Connection::keepalive_fired() {
         return;
     }
     ++keepalive_probes_;
-    send_control(flag_ack, snd_una_ - 1);
+    send_without_data(flag_ack, snd_una_ - 1);
     start(keepalive_timer_, params().keepalive_interval);
 }
 

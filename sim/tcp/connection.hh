@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "sim/core/fifo.hh"
 #include "sim/tcp/engine.hh"
@@ -21,6 +22,22 @@ enum class TimerKind : std::uint8_t {
     tail_probe,  // sends the last segment again before the retransmission timeout: its ACK may be lost
     persist,     // the peer's window is closed
     override_sws // the peer's window is open, but too small for a segment
+};
+
+/// Of segments that a third party can cause.
+class RateLimit {
+public:
+    /// Whether one more may be sent.
+    [[nodiscard]] bool take(Time now) {
+        if (std::exchange(second_, now / second) != now / second)
+            taken_ = 0;
+        return taken_++ < per_second;
+    }
+
+private:
+    static constexpr unsigned per_second = 10;
+    Time second_ = 0;
+    unsigned taken_ = 0;
 };
 
 // The members are grouped by subject. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
@@ -109,9 +126,11 @@ private:
     // Sending
     void send_syn();
     void send_control(std::uint8_t flags, Seq seq);
+    void send_without_data(std::uint8_t flags, Seq seq);
     void send_unit(Unit& unit);
     /// @p record: shares the block of the payload, which is all of it; or nullptr.
     void transmit(const Segment& s, const Packet* record = nullptr);
+    bool wire_is_ready();
     bool may_send_next();
     void cut_next(std::uint32_t length);
     [[nodiscard]] Seq snd_nxt() const { return sent_ ? queue_[sent_ - 1].end() : snd_una_; }
@@ -165,7 +184,7 @@ private:
     bool override_ = false; // the override timer has fired: a small segment may be sent
     bool syn_needed_ = false;
     bool retransmit_front_ = false;
-    bool waits_for_wire_ = false; // Sink::wire_ready_or_wait() returned false: resume() follows
+    bool waits_for_wire_ = false; // the next unit waits for Engine::resume()
     Time syn_sent_at_ = 0;
 
     // Receive side
@@ -202,9 +221,8 @@ private:
     unsigned retries_ = 0; // retransmission timeouts, or probes, without a reply
     unsigned persist_shift_ = 0;
     unsigned keepalive_probes_ = 0;
-    Time last_input_ = 0;       // of an acceptable segment
-    Time challenge_second_ = 0; // RFC 5961 section 7
-    unsigned challenges_ = 0;
+    Time last_input_ = 0;                      // of an acceptable segment
+    RateLimit challenges_, replies_to_probes_; // RFC 5961 section 7
     TimerKind transmit_kind_ = TimerKind::retransmit;
     ConnTimer transmit_timer_, ack_timer_, keepalive_timer_, linger_timer_, more_timer_;
 };

@@ -112,8 +112,8 @@ public:
         while (drop_one()) {
         }
     }
-    /// Whether the wire accepts more data of the connection. If false, Engine::resume() follows. Not called
-    /// for segments without data, nor for the single segment that a duplicate ACK or a probe retransmits.
+    /// Whether the wire accepts a segment of the connection. If false, Engine::resume() follows. Not called
+    /// for the RST of an abort, for probes, nor for the ACK of a FIN with which a connection ends.
     virtual bool wire_ready_or_wait([[maybe_unused]] ConnId id) { return true; }
 };
 
@@ -220,7 +220,7 @@ public:
     static constexpr std::uint16_t min_mss = 48;
     /// Lowers the maximum segment size of later records.
     bool limit_mss(ConnId id, std::uint16_t mss);
-    /// The wire accepts data of the connection again, after Sink::wire_ready_or_wait() returned false.
+    /// The wire accepts segments of the connection again, after Sink::wire_ready_or_wait() returned false.
     bool resume(ConnId id);
     /// Queues a FIN after the queued data.
     bool close(ConnId id);

@@ -493,11 +493,12 @@ bool Toe::Impl::wire_ready_or_wait(tcp::ConnId tid) {
     if (!flow)
         return true;
     const unsigned port = flow->channel % waiting_for_port.size();
-    if (waiting_for_port[port].contains(tid))
+    Waiters& waiting = waiting_for_port[port];
+    if (!waiting.empty() && waiting.contains(tid))
         return false;
     if (mac.ready_or_wait(port, MacServices::User::toe))
         return true;
-    waiting_for_port[port].wait(tid);
+    waiting.wait(tid);
     return false;
 }
 

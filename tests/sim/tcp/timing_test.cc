@@ -493,16 +493,107 @@ TEST_F(TcpTiming, ChallengesAreLimitedInRate) {
     EXPECT_EQ(sent.size(), 1U);
 }
 
-TEST_F(TcpTiming, RepliesToProbesAreNotRateLimited) {
+TEST_F(TcpTiming, RepliesToProbesHaveALimitOfTheirOwn) {
     connect();
     for (int i = 0; i < 1000; ++i)
-        send_ack(1001, 0xffff, 5000); // keepalive, zero window: one before what is expected
-    EXPECT_EQ(sent.size(), 1000U);
-    EXPECT_EQ(end.engine.stats().challenge_acks, 0U);
+        send_ack(1001, 0xffff, 4000);
+    EXPECT_EQ(sent.size(), 10U) << "challenges";
     take_sent();
     for (int i = 0; i < 1000; ++i)
-        send_ack(1001, 0xffff, 4000);
-    EXPECT_EQ(sent.size(), 10U) << "anything else is limited";
+        send_ack(1001, 0xffff, 5000); // keepalive, zero window: one before what is expected
+    EXPECT_EQ(sent.size(), 10U);
+    EXPECT_EQ(end.engine.stats().challenge_acks, 10U);
+}
+
+// A third party has sent a byte to each of them: each takes a reply of the other one for a probe.
+TEST(TcpReplies, OfEndsThatAreAByteAheadOfEachOtherStop) {
+    EventQueue events;
+    End a{events}, b{events};
+    unsigned packets = 0;
+    const auto join = [&events, &packets](End& from, End& to) {
+        from.wire = [&events, &packets, &to](const Buffer& packet) {
+            ++packets;
+            events.after(millisecond, [&to, packet] { to.engine.input(packet); });
+        };
+    };
+    join(a, b);
+    join(b, a);
+    b.auto_accept = Options{};
+    b.engine.listen(3, ip_b, 7471);
+    ASSERT_TRUE(a.engine.open(1, a_to_b, {}));
+    run(events, {&a, &b}, second);
+    const auto forge = [](const End& from, End& to) {
+        const View view = *from.engine.view(1);
+        Buffer packet(41, 'x');
+        const Headers headers = encode({.tuple = view.tuple,
+                                        .seq = view.snd_max,
+                                        .ack = to.engine.view(1)->snd_max,
+                                        .flags = flag_ack,
+                                        .window = 0xffff,
+                                        .payload = Bytes(packet).last(1)},
+                                       1, 64);
+        std::copy_n(headers.bytes.begin(), headers.size, packet.begin());
+        EXPECT_TRUE(to.engine.input(packet));
+    };
+    forge(a, b);
+    forge(b, a);
+    run(events, {&a, &b}, 10 * second);
+    EXPECT_LT(packets, 100U);
+}
+
+TEST_F(TcpTiming, RepliesWaitForTheWire) {
+    connect();
+    send(3000);
+    take_sent();
+    bool full = true;
+    end.wire_ready = [&full] { return !full; };
+    for (int i = 0; i < 1000; ++i)
+        send_segment({.seq = 1, .ack = 1001, .data = "x"}); // outside of the window
+    for (int i = 0; i < 3; ++i)
+        send_ack(1001);
+    for (std::uint32_t acked = 1001; acked < 1500; ++acked)
+        send_ack(acked + 1); // in recovery: each is a partial acknowledgement
+    EXPECT_EQ(take_sent(), "");
+    full = false;
+    end.engine.resume(conn);
+    EXPECT_EQ(take_sent(), "A 1500 5001 +501") << "the rest of the first segment, with an acknowledgement";
+}
+
+TEST_F(TcpTiming, AProbeLeavesAnAcknowledgementThatWaits) {
+    connect();
+    send_ack(1001, 0);
+    send(100);
+    end.wire_ready = [] { return false; };
+    send_segment({.seq = 5001, .ack = 1001, .data = "x", .window = 0});
+    run(10 * second);
+    EXPECT_EQ(take_sent().substr(0, 11), "A 1000 5002") << "of the persist timer";
+    end.wire_ready = nullptr;
+    end.engine.resume(conn);
+    EXPECT_EQ(take_sent(), "A 1001 5002");
+}
+
+TEST_F(TcpTiming, NothingAcknowledgesASynThatWaitsForTheWire) {
+    end.wire_ready = [] { return false; };
+    ASSERT_TRUE(end.engine.open(conn, a_to_b, options));
+    send_segment({.flags = flag_syn | flag_ack, .seq = 5000, .ack = 1000});
+    EXPECT_EQ(state(), State::syn_sent);
+    end.wire_ready = nullptr;
+    end.engine.resume(conn);
+    EXPECT_EQ(take_sent(), "S 1000");
+}
+
+TEST_F(TcpTiming, ASynAgainWaitsForTheWire) {
+    bool full = true;
+    end.wire_ready = [&full] { return !full; };
+    end.engine.listen(3, 0, 50000);
+    send_segment({.flags = flag_syn, .seq = 5000});
+    ASSERT_TRUE(end.engine.accept(conn, options));
+    for (int i = 0; i < 1000; ++i)
+        send_segment({.flags = flag_syn, .seq = 5000});
+    EXPECT_EQ(take_sent(), "");
+    full = false;
+    end.engine.resume(conn);
+    EXPECT_EQ(take_sent(), "SA 1000 5001");
 }
 
 TEST_F(TcpTiming, OutOfOrderDataIsBoundedByTheWindow) {
