@@ -50,7 +50,7 @@
  *			nothing that these calls may wait for takes it.
  *  rtnl		of the network; joins and leaves of multicast groups take it
  *  cm_devices_mutex	the list of devices, which lookups read under RCU; ids that listen.
- *  cm_port->mutex	the owners of a port.
+ *  cm_port->lock	the owners of a port; before id->lock.
  *  cm_ports_lock		the table of ports.
  *  cm_ids_lock		list of all ids, for debugfs; before id->lock.
  *  dev->lock		ids and listeners of a device; before id->lock.
@@ -354,7 +354,7 @@ struct cm_group {
  */
 struct cm_binding {
 	struct cm_port *owned;
-	struct hlist_node item;		/* under owned->mutex */
+	struct hlist_node item;		/* under owned->lock */
 	struct socket *reserved;
 	enum rdma_ucm_port_space ps;
 	u16 port;

@@ -40,7 +40,7 @@ static bool reserve_tcp_ports = true;
 module_param(reserve_tcp_ports, bool, 0644);
 MODULE_PARM_DESC(reserve_tcp_ports, "hold a TCP socket on the port of each bound id (default: yes)");
 
-/* Each bind to a port goes through its owners, with the mutex that they wait for. */
+/* Each bind to a port goes through its owners, under a spinlock. */
 #define CM_PORT_MAX_OWNERS	1024
 /* How many ports the result of a lookup tries: others wait for its worker. */
 #define CM_PORT_TRIES		256
@@ -52,16 +52,18 @@ struct cm_port_key {
 };
 
 /*
- * A port of a port space, while an id owns it or a call is busy with it. So a call waits for those
- * of the same port only, even for the binding of a socket.
+ * A port of a port space, while an id owns it or a call is busy with it. The lock is a spinlock:
+ * a process without processor time would keep a mutex from workers, and from everyone who tries
+ * one port after the other. So an id is an owner before its socket is bound, and leaves the owners
+ * again if the host's TCP has the port. Meanwhile another id cannot have the port.
  */
 struct cm_port {
 	struct rhash_head node;
 	struct cm_port_key key;		/* constant */
 	unsigned int users;		/* owners and calls, under cm_ports_lock */
-	struct mutex mutex;
-	unsigned int count __guarded_by(&mutex);	/* of owners */
-	struct hlist_head owners __guarded_by(&mutex);
+	spinlock_t lock;
+	unsigned int count __guarded_by(&lock);	/* of owners */
+	struct hlist_head owners __guarded_by(&lock);
 };
 
 static const struct rhashtable_params cm_ports_params = {
@@ -121,7 +123,7 @@ static struct cm_port *cm_port_get(struct cm_id *id, u16 number)
 	if (!new)
 		return ERR_PTR(-ENOMEM);
 	new->key = key;
-	mutex_init(&new->mutex);
+	spin_lock_init(&new->lock);
 	/* Not published yet. */
 	context_unsafe(INIT_HLIST_HEAD(&new->owners));
 	port = cm_port_find(&key, new);
@@ -158,13 +160,13 @@ static struct sockaddr_in6 cm_port_addr(struct cm_id *id, struct sockaddr *from)
 
 /* Checks a port that the consumer has chosen. Return: 0, -EADDRNOTAVAIL or -EADDRINUSE */
 static int cm_port_check_shared(struct cm_port *port, struct cm_id *id, bool reuse)
-	__must_hold(&port->mutex)
+	__must_hold(&port->lock)
 {
 	struct sockaddr_in6 addr;
 	struct sockaddr *src = (struct sockaddr *)&addr;
 	struct cm_id *other;
 
-	lockdep_assert_held(&port->mutex);
+	lockdep_assert_held(&port->lock);
 	hlist_for_each_entry(other, &port->owners, bind.item) {
 		if (other == id || (reuse && READ_ONCE(other->bind.reuse)))
 			continue;
@@ -190,12 +192,12 @@ static bool cm_addr_differ(const struct sockaddr *a, const struct sockaddr *b, b
 
 /* Whether an id can have a port that we choose: no owner may have the same connection. */
 static bool cm_port_is_unique(struct cm_port *port, struct cm_id *id)
-	__must_hold(&port->mutex)
+	__must_hold(&port->lock)
 {
 	struct sockaddr_in6 src, dst;
 	struct cm_id *other;
 
-	lockdep_assert_held(&port->mutex);
+	lockdep_assert_held(&port->lock);
 	hlist_for_each_entry(other, &port->owners, bind.item) {
 		src = cm_port_addr(other, cm_src(other));
 		dst = cm_port_addr(other, cm_dst(other));
@@ -255,28 +257,69 @@ static int cm_port_bind_socket(struct cm_id *id, struct socket *sock, u16 port)
 	return ret;
 }
 
-/*
- * Makes @id an owner of a port, with the caller's reference. @sock: the socket for @id, which owns
- * it on success; or NULL. Return: 0, -ENOBUFS if the port has too many owners, or an error of the
- * socket.
- */
-static int cm_port_insert(struct cm_port *port, struct cm_id *id, struct socket *sock)
-	__must_hold(&port->mutex)
+/* The id is no owner of its port any more. */
+static void cm_port_leave(struct cm_id *id)
 {
+	struct cm_port *port = id->bind.owned;
+
+	spin_lock(&port->lock);
+	hlist_del(&id->bind.item);
+	port->count--;
+	spin_unlock(&port->lock);
+	id->bind.owned = NULL;
+	cm_port_put(port);
+}
+
+/* Makes @id an owner of a port. Return: 0; -EADDRINUSE, -EADDRNOTAVAIL, -ENOBUFS */
+static int cm_port_join(struct cm_port *port, struct cm_id *id, bool chosen)
+{
+	int ret = 0;
+
+	spin_lock(&port->lock);
+	if (chosen)
+		ret = cm_port_check_shared(port, id, id->bind.reuse);
+	else if (!cm_port_is_unique(port, id))
+		ret = -EADDRINUSE;
+	if (!ret && port->count == CM_PORT_MAX_OWNERS)
+		ret = -ENOBUFS;
+	if (!ret) {
+		hlist_add_head(&id->bind.item, &port->owners);
+		port->count++;
+		id->bind.owned = port;
+	}
+	spin_unlock(&port->lock);
+	return ret;
+}
+
+/*
+ * Gives an id a port. @sock: the socket for @id, which owns it on success; or NULL. @chosen: the
+ * consumer has chosen the port. Return: 0; -EADDRINUSE, -ENOBUFS: another port may be free;
+ * -EADDRNOTAVAIL, -ENOMEM, or another error of the socket.
+ */
+static int cm_port_take(struct cm_id *id, struct socket *sock, u16 number, bool chosen)
+{
+	struct cm_port *port = cm_port_get(id, number);
+	unsigned long flags;
 	int ret;
 
-	lockdep_assert_held(&port->mutex);
-	if (port->count == CM_PORT_MAX_OWNERS)
-		return -ENOBUFS;
-	ret = sock ? cm_port_bind_socket(id, sock, port->key.port) : 0;
-	if (ret)
+	if (IS_ERR(port))
+		return PTR_ERR(port);
+	ret = cm_port_join(port, id, chosen);
+	if (ret) {
+		cm_port_put(port);
 		return ret;
+	}
+	ret = sock ? cm_port_bind_socket(id, sock, number) : 0;
+	if (ret) {
+		cm_port_leave(id);
+		return ret;
+	}
 	id->bind.reserved = sock;
-	id->bind.port = port->key.port;
-	cm_addr_set_port(cm_src(id), port->key.port);
-	hlist_add_head(&id->bind.item, &port->owners);
-	port->count++;
-	id->bind.owned = port;
+	id->bind.port = number;
+	/* Calls for other owners may be reading the address. */
+	spin_lock_irqsave(&id->lock, flags);
+	cm_addr_set_port(cm_src(id), number);
+	spin_unlock_irqrestore(&id->lock, flags);
 	return 0;
 }
 
@@ -297,23 +340,6 @@ static bool cm_port_host_has(struct net *net, u16 port)
 	return found;
 }
 
-/* Return: 0; -EADDRINUSE, -ENOBUFS: try another one; or another error. */
-static int cm_port_try(struct cm_id *id, struct socket *sock, u16 number)
-{
-	struct cm_port *port = cm_port_get(id, number);
-	int ret = -EADDRINUSE;
-
-	if (IS_ERR(port))
-		return PTR_ERR(port);
-	mutex_lock(&port->mutex);
-	if (cm_port_is_unique(port, id))
-		ret = cm_port_insert(port, id, sock);
-	mutex_unlock(&port->mutex);
-	if (ret)
-		cm_port_put(port);
-	return ret;
-}
-
 static int cm_port_assign_any(struct cm_id *id, struct socket *sock, int most)
 {
 	int low, high, tries, ret;
@@ -323,13 +349,14 @@ static int cm_port_assign_any(struct cm_id *id, struct socket *sock, int most)
 	port = low + get_random_u32() % (high - low + 1);
 	tries = min(most, high - low + 1);
 	for (; tries; tries--, port = port < high ? port + 1 : low) {
+		cond_resched();
 		if (port == READ_ONCE(cm_last_port) ||
 		    inet_is_local_reserved_port(cm_net(id), port))
 			continue;
 		if (id->bind.reserve_late && reserve_tcp_ports &&
 		    cm_port_host_has(cm_net(id), port))
 			continue;
-		ret = cm_port_try(id, sock, port);
+		ret = cm_port_take(id, sock, port, false);
 		if (ret == -EADDRINUSE || ret == -ENOBUFS)
 			continue;
 		if (!ret)
@@ -354,26 +381,6 @@ static bool cm_port_permitted(struct cm_id *id, u16 port)
 	return port >= PROT_SOCK || capable(CAP_NET_BIND_SERVICE);
 }
 
-static int cm_port_assign_requested(struct cm_id *id, struct socket *sock, u16 number)
-{
-	struct cm_port *port;
-	int ret;
-
-	if (!cm_port_permitted(id, number))
-		return -EACCES;
-	port = cm_port_get(id, number);
-	if (IS_ERR(port))
-		return PTR_ERR(port);
-	mutex_lock(&port->mutex);
-	ret = cm_port_check_shared(port, id, id->bind.reuse);
-	if (!ret)
-		ret = cm_port_insert(port, id, sock);
-	mutex_unlock(&port->mutex);
-	if (ret)
-		cm_port_put(port);
-	return ret;
-}
-
 /**
  * cm_port_assign - assign an id the port of its source address, or any port if that is 0
  * @id: the id, in CM_ST_BINDING
@@ -389,8 +396,12 @@ int cm_port_assign(struct cm_id *id)
 
 	if (IS_ERR(sock))
 		return PTR_ERR(sock);
-	ret = port ? cm_port_assign_requested(id, sock, port) :
-		     cm_port_assign_any(id, sock, INT_MAX);
+	if (!port)
+		ret = cm_port_assign_any(id, sock, INT_MAX);
+	else if (!cm_port_permitted(id, port))
+		ret = -EACCES;
+	else
+		ret = cm_port_take(id, sock, port, true);
 	if (ret && sock)
 		sock_release(sock);
 	return ret;
@@ -406,22 +417,15 @@ static struct socket *cm_port_detach_socket(struct cm_id *id)
 void cm_port_release(struct cm_id *id)
 {
 	struct socket *sock = cm_port_detach_socket(id);
-	struct cm_port *port = id->bind.owned;
 
-	if (port) {
-		mutex_lock(&port->mutex);
-		hlist_del(&id->bind.item);
-		port->count--;
-		mutex_unlock(&port->mutex);
-		id->bind.owned = NULL;
-		cm_port_put(port);
-	}
+	if (id->bind.owned)
+		cm_port_leave(id);
 	if (sock)
 		sock_release(sock);
 }
 
 /*
- * The id owns the port already, so this needs no mutex. Return: 0; -EADDRINUSE if the host's TCP
+ * The id owns the port already, so this needs no lock. Return: 0; -EADDRINUSE if the host's TCP
  * has the port meanwhile; or another error.
  */
 static int cm_port_reserve_own(struct cm_id *id, struct socket *sock)
@@ -455,7 +459,7 @@ int cm_port_reserve(struct cm_id *id, bool any)
 	if (id->bind.owned)
 		ret = sock ? cm_port_reserve_own(id, sock) : 0;
 	else if (!any)
-		ret = cm_port_try(id, sock, id->bind.port);
+		ret = cm_port_take(id, sock, id->bind.port, false);
 	if (ret == -EADDRINUSE && any) {
 		cm_port_release(id);
 		ret = cm_port_assign_any(id, sock, CM_PORT_TRIES);
@@ -524,16 +528,20 @@ static int cm_port_end_reuse_tcp(struct sock *sk, u16 port)
 int cm_port_end_reuse(struct cm_id *id)
 {
 	struct cm_port *port = id->bind.owned;
-	int ret = 0;
+	int ret;
 
-	mutex_lock(&port->mutex);
-	if (id->bind.reuse)
-		ret = cm_port_check_shared(port, id, false);
-	if (!ret && id->bind.reuse && id->bind.reserved)
-		ret = cm_port_end_reuse_tcp(id->bind.reserved->sk, id->bind.port);
+	if (!id->bind.reuse)
+		return 0;
+	spin_lock(&port->lock);
+	ret = cm_port_check_shared(port, id, false);
 	if (!ret)
 		WRITE_ONCE(id->bind.reuse, false);
-	mutex_unlock(&port->mutex);
+	spin_unlock(&port->lock);
+	if (ret || !id->bind.reserved)
+		return ret;
+	ret = cm_port_end_reuse_tcp(id->bind.reserved->sk, id->bind.port);
+	if (ret)
+		WRITE_ONCE(id->bind.reuse, true);
 	return ret;
 }
 

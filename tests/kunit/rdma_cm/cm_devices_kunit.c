@@ -771,24 +771,6 @@ static void the_callback_of_a_lookup_only_queues(struct kunit *test)
 	expect_event(test, "resolved", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 }
 
-/* A user keeps the mutex of its port busy. */
-static void a_lookup_does_not_wait_for_the_mutex_of_a_port(struct kunit *test)
-{
-	unsigned long until = jiffies + 2 * HZ;
-	struct mutex *mutex;	/* of the port */
-
-	KUNIT_ASSERT_EQ(test, call(BIND), 0);
-	KUNIT_ASSERT_EQ(test, call(RESOLVE), 0);
-	mutex = &to_cm_id(id)->bind.owned->mutex;
-	mutex_lock(mutex);
-	fake_lookup_done(0);
-	while (!READ_ONCE(got.written) && time_before(jiffies, until))
-		schedule_timeout_uninterruptible(1);
-	KUNIT_EXPECT_EQ(test, got.written, 1u);
-	mutex_unlock(mutex);
-	expect_event(test, "resolved", 0, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
-}
-
 /*
  * A lookup that fails leaves the id without an interface and an address, as the next one may find
  * another route.
@@ -1038,7 +1020,6 @@ static struct kunit_case cm_devices_cases[] = {
 	KUNIT_CASE(a_connect_from_an_address_of_the_namespace_of_the_device),
 	KUNIT_CASE(a_destroy_waits_for_the_callback_of_a_lookup),
 	KUNIT_CASE(the_callback_of_a_lookup_only_queues),
-	KUNIT_CASE(a_lookup_does_not_wait_for_the_mutex_of_a_port),
 	KUNIT_CASE(a_failed_lookup_binds_to_nothing),
 	KUNIT_CASE(a_lookup_waits_for_the_callback_of_the_last_one),
 	KUNIT_CASE(a_neighbour_that_is_known_needs_no_lookup),

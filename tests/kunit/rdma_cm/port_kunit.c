@@ -378,94 +378,6 @@ static void a_port_of_the_host_is_known(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, cm_port_host_has(&init_net, 7174));
 }
 
-/* Calls in another thread. */
-struct bind_calls {
-	struct work_struct work;
-	struct completion done;
-	struct cm_id *id;
-	unsigned int failed;
-};
-
-/* To 1,000 ports, one after the other. */
-static void bind_and_release(struct work_struct *work)
-{
-	struct bind_calls *calls = container_of(work, struct bind_calls, work);
-	u16 port;
-
-	for (port = 7175; port < 7175 + 1000; port++) {
-		cm_addr_set_port(cm_src(calls->id), port);
-		calls->failed += !!cm_port_assign(calls->id);
-		cm_port_release(calls->id);
-	}
-	complete(&calls->done);
-}
-
-/* This waits for ever if one of the other ports has the same lock. */
-static void a_bind_does_not_wait_for_another_port(struct kunit *test)
-{
-	struct bind_calls calls = { .id = make_id(test, ANY, 0) };
-	struct cm_id *id = make_id(test, ANY, 7174);
-
-	KUNIT_ASSERT_EQ(test, cm_port_assign(id), 0);
-	init_completion(&calls.done);
-	INIT_WORK_ONSTACK(&calls.work, bind_and_release);
-	mutex_lock(&id->bind.owned->mutex);
-	queue_work(system_long_wq, &calls.work);
-	wait_for_completion(&calls.done);
-	mutex_unlock(&id->bind.owned->mutex);
-	flush_work(&calls.work);
-	destroy_work_on_stack(&calls.work);
-	KUNIT_EXPECT_EQ(test, calls.failed, 0u);
-	cm_port_release(id);
-	KUNIT_EXPECT_TRUE(test, ports_are_free());
-}
-
-/* What others wait for: the destroy of an id without a port, the result of a lookup, an update. */
-struct quick_calls {
-	struct work_struct work;
-	struct completion done;
-	struct cm_id *unbound, *bound, *other;
-};
-
-static void call_quickly(struct work_struct *work)
-{
-	static const struct ib_device device = { .iw_driver_flags = IW_F_NO_PORT_MAP };
-	struct quick_calls *calls = container_of(work, struct quick_calls, work);
-
-	cm_port_release(calls->unbound);
-	cm_port_set_addr(calls->bound, cm_src(calls->bound), cm_src(calls->other));
-	cm_port_reserve(calls->bound, true);
-	mutex_lock(&calls->bound->listen_mutex);
-	cm_port_share_tcp(calls->bound, &device, true);
-	mutex_unlock(&calls->bound->listen_mutex);
-	complete(&calls->done);
-}
-
-/* A user can keep it busy. */
-static void calls_that_do_not_wait_for_the_mutex_of_a_port(struct kunit *test)
-{
-	struct quick_calls calls = {
-		.unbound = make_id(test, ANY, 7174),
-		.bound = make_id(test, ANY, 7174),
-		.other = make_id(test, LOCAL, 7174),
-	};
-
-	reserve_tcp_ports = true;
-	calls.bound->bind.reserve_late = true;
-	KUNIT_ASSERT_EQ(test, cm_port_assign(calls.bound), 0);
-	init_completion(&calls.done);
-	INIT_WORK_ONSTACK(&calls.work, call_quickly);
-	mutex_lock(&calls.bound->bind.owned->mutex);
-	queue_work(system_long_wq, &calls.work);
-	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&calls.done, 2 * HZ), 0ul);
-	mutex_unlock(&calls.bound->bind.owned->mutex);
-	flush_work(&calls.work);
-	destroy_work_on_stack(&calls.work);
-	KUNIT_EXPECT_TRUE(test, cm_addr_same(cm_src(calls.bound), cm_src(calls.other)));
-	KUNIT_EXPECT_NOT_NULL(test, calls.bound->bind.reserved);
-	cm_port_release(calls.bound);
-}
-
 static void addresses_are_copied_under_the_lock_of_their_id(struct kunit *test)
 {
 	struct cm_id *id = make_id(test, LOCAL, 7174), *other = make_id(test, REMOTE, 7174);
@@ -477,7 +389,7 @@ static void addresses_are_copied_under_the_lock_of_their_id(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, copies, 1u);
 	cm_port_release(other);
 	cm_addr_set_port(cm_src(other), 0);
-	KUNIT_EXPECT_EQ(test, cm_port_try(other, NULL, 7174), 0);
+	KUNIT_EXPECT_EQ(test, cm_port_take(other, NULL, 7174, false), 0);
 	KUNIT_EXPECT_EQ(test, copies, 3u);
 	cm_port_set_addr(id, cm_src(id), cm_src(other));
 	KUNIT_EXPECT_EQ(test, copies, 4u);
@@ -499,11 +411,11 @@ static void the_owners_of_a_port_are_limited(struct kunit *test)
 		ids[i]->bind.reuse = true;
 		KUNIT_ASSERT_EQ(test, cm_port_assign(ids[i]), i < 1024 ? 0 : -ENOBUFS);
 	}
-	KUNIT_EXPECT_EQ(test, cm_port_try(chosen, NULL, 7174), -ENOBUFS);
+	KUNIT_EXPECT_EQ(test, cm_port_take(chosen, NULL, 7174, false), -ENOBUFS);
 	KUNIT_EXPECT_EQ(test, cm_port_assign(other), 0);
 	cm_port_release(other);
 	cm_port_release(ids[0]);
-	KUNIT_EXPECT_EQ(test, cm_port_try(chosen, NULL, 7174), 0);
+	KUNIT_EXPECT_EQ(test, cm_port_take(chosen, NULL, 7174, false), 0);
 	cm_port_release(chosen);
 	KUNIT_EXPECT_EQ(test, cm_port_assign(ids[i - 1]), 0);
 	for (i = 0; i <= CM_PORT_MAX_OWNERS; i++)
@@ -560,8 +472,6 @@ static struct kunit_case port_cases[] = {
 	KUNIT_CASE(a_listener_does_not_share_its_port),
 	KUNIT_CASE(a_port_that_the_manager_chooses),
 	KUNIT_CASE(a_reserved_port_is_not_chosen),
-	KUNIT_CASE(a_bind_does_not_wait_for_another_port),
-	KUNIT_CASE(calls_that_do_not_wait_for_the_mutex_of_a_port),
 	KUNIT_CASE(addresses_are_copied_under_the_lock_of_their_id),
 	KUNIT_CASE(the_owners_of_a_port_are_limited),
 	KUNIT_CASE(host_and_port_space),
