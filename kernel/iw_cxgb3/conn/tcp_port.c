@@ -23,8 +23,11 @@
  * or the next connect while the last one is still being closed. They share a socket, as do two
  * ports of the card in one VRF.
  *
- * A socket of the kernel does not keep its namespace. It is released when the namespace ends.
+ * A socket of the kernel does not keep its namespace. It is released when the namespace ends: what
+ * is still in the table then, by t3_tcp_ports_net_exit().
  */
+#include <linux/hashtable.h>
+#include <linux/jhash.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 #include <net/ip.h>
@@ -37,9 +40,13 @@
 #include "cm.h"
 
 struct t3_tcp_port {
-	struct list_head node;		/* in t3_tcp_ports */
+	struct hlist_node node;		/* in t3_tcp_ports */
 	unsigned int users;
 	struct socket *sock;		/* NULL: its namespace has ended */
+	const struct net *net;		/* this and the next ones: constant */
+	int ifindex;
+	__be32 addr;
+	__be16 port;
 };
 
 /* An interface whose SYNs a listener takes. */
@@ -50,10 +57,9 @@ struct t3_tcp_place {
 	struct t3_tcp_port *held;
 };
 
-/* Nothing is allocated with this lock, so that no process waits for the memory of another one. */
-static DEFINE_MUTEX(t3_tcp_ports_mutex);
-static struct list_head t3_tcp_ports __guarded_by(&t3_tcp_ports_mutex) =
-	LIST_HEAD_INIT(t3_tcp_ports);
+/* A mutex would let a process without processor time hold up the connections of all users. */
+static DEFINE_SPINLOCK(t3_tcp_ports_lock);
+static struct hlist_head t3_tcp_ports[1 << 10] __guarded_by(&t3_tcp_ports_lock);
 
 static bool t3_tcp_port_is_managers(const struct iw_cm_id *cm_id)
 {
@@ -88,34 +94,43 @@ static struct socket *t3_tcp_port_bind(struct net *net, int ifindex, struct sock
 	return sock;
 }
 
+static u32 t3_tcp_port_hash(const struct net *net, int ifindex, const struct sockaddr_in *local)
+{
+	return jhash_3words((__force u32)local->sin_addr.s_addr, ifindex,
+			    (__force u32)local->sin_port, net_hash_mix(net));
+}
+
 static bool t3_tcp_port_is_for(const struct t3_tcp_port *held, const struct net *net, int ifindex,
 			       const struct sockaddr_in *local)
 {
-	const struct sock *sk = held->sock ? held->sock->sk : NULL;
-
-	return sk && net_eq(sock_net(sk), net) && sk->sk_bound_dev_if == ifindex &&
-	       inet_sk(sk)->inet_saddr == local->sin_addr.s_addr &&
-	       inet_sk(sk)->inet_sport == local->sin_port;
+	return net_eq(held->net, net) && held->ifindex == ifindex &&
+	       held->addr == local->sin_addr.s_addr && held->port == local->sin_port;
 }
 
-/* What another user holds for the same address and port, or NULL. */
+/*
+ * What another user holds for the same address and port, or NULL. The caller has the namespace, so
+ * it has not ended, and no port in it waits for that without a user.
+ */
 static struct t3_tcp_port *t3_tcp_port_share(const struct net *net, int ifindex,
 					     const struct sockaddr_in *local)
 {
+	u32 hash = t3_tcp_port_hash(net, ifindex, local);
 	struct t3_tcp_port *held, *found = NULL;
 
-	mutex_lock(&t3_tcp_ports_mutex);
-	list_for_each_entry(held, &t3_tcp_ports, node)
-		if (t3_tcp_port_is_for(held, net, ifindex, local))
+	spin_lock(&t3_tcp_ports_lock);
+	hash_for_each_possible(t3_tcp_ports, held, node, hash) {
+		if (t3_tcp_port_is_for(held, net, ifindex, local)) {
 			found = held;
-	if (found)
-		found->users++;
-	mutex_unlock(&t3_tcp_ports_mutex);
+			found->users++;
+			break;
+		}
+	}
+	spin_unlock(&t3_tcp_ports_lock);
 	return found;
 }
 
 /*
- * The caller's reference on the namespace keeps it until the socket is in the list, where
+ * The caller's reference on the namespace keeps it until the socket is in the table, where
  * t3_tcp_ports_net_exit() finds it.
  */
 static struct t3_tcp_port *t3_tcp_port_get(struct net *net, int ifindex, struct sockaddr_in *local)
@@ -125,7 +140,10 @@ static struct t3_tcp_port *t3_tcp_port_get(struct net *net, int ifindex, struct 
 
 	if (sock == ERR_PTR(-EADDRINUSE)) {
 		held = t3_tcp_port_share(net, ifindex, local);
-		return held ?: ERR_CAST(sock);
+		if (held)
+			return held;
+		/* The last user may have gone meanwhile. */
+		sock = t3_tcp_port_bind(net, ifindex, local);
 	}
 	if (IS_ERR(sock))
 		return ERR_CAST(sock);
@@ -136,9 +154,13 @@ static struct t3_tcp_port *t3_tcp_port_get(struct net *net, int ifindex, struct 
 	}
 	held->users = 1;
 	held->sock = sock;
-	mutex_lock(&t3_tcp_ports_mutex);
-	list_add_tail(&held->node, &t3_tcp_ports);
-	mutex_unlock(&t3_tcp_ports_mutex);
+	held->net = net;
+	held->ifindex = ifindex;
+	held->addr = local->sin_addr.s_addr;
+	held->port = local->sin_port;
+	spin_lock(&t3_tcp_ports_lock);
+	hash_add(t3_tcp_ports, &held->node, t3_tcp_port_hash(net, ifindex, local));
+	spin_unlock(&t3_tcp_ports_lock);
 	return held;
 }
 
@@ -146,20 +168,31 @@ static struct t3_tcp_port *t3_tcp_port_get(struct net *net, int ifindex, struct 
  * t3_tcp_port_release - release a port
  * @held: from t3_tcp_port_connect(), or NULL
  *
- * May sleep. With the lock, since t3_tcp_ports_net_exit() waits for the end of the socket.
+ * May sleep. The namespace does not end before its socket; if it ends already, the port is left to
+ * t3_tcp_ports_net_exit().
  */
 void t3_tcp_port_release(struct t3_tcp_port *held)
 {
+	struct net *net = NULL;
+	bool last;
+
 	if (!held)
 		return;
-	mutex_lock(&t3_tcp_ports_mutex);
-	if (!--held->users) {
-		list_del(&held->node);
-		if (held->sock)
-			sock_release(held->sock);
-		kfree(held);
+	spin_lock(&t3_tcp_ports_lock);
+	last = !--held->users;
+	if (last && held->sock) {
+		net = maybe_get_net(sock_net(held->sock->sk));
+		last = net;
 	}
-	mutex_unlock(&t3_tcp_ports_mutex);
+	if (last)
+		hash_del(&held->node);
+	spin_unlock(&t3_tcp_ports_lock);
+	if (net) {
+		sock_release(held->sock);
+		put_net(net);
+	}
+	if (last)
+		kfree(held);
 }
 
 static bool t3_tcp_port_may_be_any(struct net *net, __be16 port)
@@ -347,16 +380,31 @@ void t3_tcp_port_unlisten(struct list_head *places)
 
 static void __net_exit t3_tcp_ports_net_exit(struct net *net)
 {
+	HLIST_HEAD(ending);
 	struct t3_tcp_port *held;
+	struct hlist_node *next;
+	struct socket *sock;
+	unsigned int i;
 
-	mutex_lock(&t3_tcp_ports_mutex);
-	list_for_each_entry(held, &t3_tcp_ports, node) {
-		if (!held->sock || !net_eq(sock_net(held->sock->sk), net))
-			continue;
-		sock_release(held->sock);
-		held->sock = NULL;
+	spin_lock(&t3_tcp_ports_lock);
+	hash_for_each_safe(t3_tcp_ports, i, next, held, node) {
+		if (net_eq(held->net, net)) {
+			hash_del(&held->node);
+			hlist_add_head(&held->node, &ending);
+		}
 	}
-	mutex_unlock(&t3_tcp_ports_mutex);
+	while (!hlist_empty(&ending)) {
+		held = hlist_entry(ending.first, struct t3_tcp_port, node);
+		hash_del(&held->node);
+		sock = held->sock;
+		held->sock = NULL;
+		if (!held->users)
+			kfree(held);
+		spin_unlock(&t3_tcp_ports_lock);
+		sock_release(sock);
+		spin_lock(&t3_tcp_ports_lock);
+	}
+	spin_unlock(&t3_tcp_ports_lock);
 }
 
 static struct pernet_operations t3_tcp_ports_net_ops = {

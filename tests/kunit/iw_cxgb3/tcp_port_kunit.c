@@ -26,6 +26,15 @@ static struct net_device *below(struct net_device *ndev)
 	return lo_is_vlan ? &port : NULL;
 }
 
+/* The namespace has no user any more. */
+static bool net_ends;
+
+static struct net *net_if_used(struct net *net)
+{
+	return net_ends ? NULL : get_net(net);
+}
+
+#define maybe_get_net				net_if_used
 #define t3_has_vlans(ndev)			true
 #define __vlan_find_dev_deep_rcu(ndev, proto, id)	((id) == 5 ? above(ndev) : NULL)
 #define t3_vlan_below	below
@@ -63,6 +72,7 @@ static int tcp_port_init(struct kunit *test)
 {
 	no_address = false;
 	lo_is_vlan = false;
+	net_ends = false;
 	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
 	cm_id = kunit_kzalloc(test, sizeof(*cm_id), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, dev);
@@ -76,7 +86,7 @@ static int tcp_port_init(struct kunit *test)
 
 static void tcp_port_exit(struct kunit *test)
 {
-	KUNIT_EXPECT_TRUE(test, list_empty(&t3_tcp_ports));
+	KUNIT_EXPECT_TRUE(test, hash_empty(t3_tcp_ports));
 	t3_tcp_ports_exit();
 }
 
@@ -202,14 +212,14 @@ static void manager_answers_for_its_ports(struct kunit *test)
 
 	mapped->sin_port = htons(PORT);
 	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, &places), 0);
-	KUNIT_EXPECT_TRUE(test, list_empty(&t3_tcp_ports));
+	KUNIT_EXPECT_TRUE(test, hash_empty(t3_tcp_ports));
 	KUNIT_EXPECT_TRUE(test, list_empty(&places));
 	t3_tcp_port_unlisten(&places);
 	KUNIT_EXPECT_NULL(test, hold_connect(HOST, PORT));
 	((struct sockaddr_in *)&cm_id->local_addr)->sin_port = htons(PORT);
 	cm_id->cm_handler = NULL;
 	KUNIT_EXPECT_EQ(test, hold_listener(HOST, PORT, &places), 0);
-	KUNIT_EXPECT_TRUE(test, list_empty(&t3_tcp_ports));
+	KUNIT_EXPECT_TRUE(test, hash_empty(t3_tcp_ports));
 	KUNIT_EXPECT_TRUE(test, list_empty(&places));
 	t3_tcp_port_unlisten(&places);
 	KUNIT_EXPECT_EQ(test, hold_listener(INADDR_ANY, PORT, &places), 0);
@@ -320,9 +330,22 @@ static void end_of_a_namespace_releases_its_sockets(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, hold_listener(HOST, PORT, &places), 0);
 	t3_tcp_ports_net_exit(&init_net);
-	KUNIT_EXPECT_NULL(test, list_first_entry(&t3_tcp_ports, struct t3_tcp_port, node)->sock);
+	KUNIT_EXPECT_NULL(test, list_first_entry(&places, struct t3_tcp_place, node)->held->sock);
 	expect_free(test, HOST, PORT);
 	t3_tcp_port_unlisten(&places);
+}
+
+/* The socket must not be released after the end of its namespace, which nothing holds up. */
+static void port_of_a_namespace_that_ends_is_left_to_its_end(struct kunit *test)
+{
+	LIST_HEAD(places);
+
+	KUNIT_ASSERT_EQ(test, hold_listener(HOST, PORT, &places), 0);
+	net_ends = true;
+	t3_tcp_port_unlisten(&places);
+	KUNIT_ASSERT_FALSE(test, hash_empty(t3_tcp_ports));
+	t3_tcp_ports_net_exit(&init_net);
+	expect_free(test, HOST, PORT);
 }
 
 static struct kunit_case tcp_port_cases[] = {
@@ -335,6 +358,7 @@ static struct kunit_case tcp_port_cases[] = {
 	KUNIT_CASE(connection_of_the_host_is_found),
 	KUNIT_CASE(listener_on_a_vlan_has_no_vlan_on_it),
 	KUNIT_CASE(end_of_a_namespace_releases_its_sockets),
+	KUNIT_CASE(port_of_a_namespace_that_ends_is_left_to_its_end),
 	{}
 };
 
