@@ -5,6 +5,7 @@
 
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/highuid.h>
 #include <linux/user_namespace.h>
 
 /*
@@ -25,6 +26,11 @@ static inline bool t3_may_act_as(const struct cred *caller, const struct cred *o
  * A user has the ids of all namespaces below its own: subordinate ids, and those of namespaces that
  * it makes. They all count as the user who made the outermost namespace. For a namespace of root it
  * is the id that is root inside, so that each container has a share.
+ *
+ * The sandbox of a set-uid program (bubblewrap) is a namespace of root, too, but its processes are
+ * those of the user who started it, and have that user's id. No id is root inside, or the one that
+ * stands for ids without a mapping. If the root of the host is root inside, too, the ids are those
+ * of the host (PrivateUsers= of systemd).
  */
 static inline kuid_t t3_cred_user(const struct cred *cred)
 {
@@ -35,8 +41,13 @@ static inline kuid_t t3_cred_user(const struct cred *cred)
 		return cred->uid;
 	while (ns->parent != &init_user_ns)
 		ns = ns->parent;
+	if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
+		return ns->owner;
 	inside = make_kuid(ns, 0);
-	return uid_eq(ns->owner, GLOBAL_ROOT_UID) && uid_valid(inside) ? inside : ns->owner;
+	if (!uid_valid(inside) || uid_eq(inside, KUIDT_INIT(overflowuid)) ||
+	    uid_eq(inside, GLOBAL_ROOT_UID))
+		return cred->uid;
+	return inside;
 }
 
 #endif

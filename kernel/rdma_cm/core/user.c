@@ -58,16 +58,18 @@ static DEFINE_XARRAY_FLAGS(cm_users, XA_FLAGS_LOCK_IRQ);
  * @net: the network namespace of the id that the user has
  *
  * All ids of a container are one user. One without a user namespace has the ids of the host, so it
- * is known by its network namespace. It may make user namespaces, where root is then that of the
+ * is known by its network namespace. It may make user namespaces that count as the root of the
  * host: these have another bit.
  */
 unsigned long cm_user_number(const struct cred *cred, const struct net *net)
 {
-	unsigned long user = __kuid_val(t3_cred_user(cred));
+	kuid_t user = t3_cred_user(cred);
 
 	if (!net_eq(net, &init_net) && net->user_ns == &init_user_ns)
 		return (unsigned long)net;
-	return cred->user_ns == &init_user_ns ? user : user | BIT_ULL(32);
+	if (cred->user_ns != &init_user_ns && uid_eq(user, GLOBAL_ROOT_UID))
+		return BIT_ULL(32);
+	return __kuid_val(user);
 }
 
 /* The current user, for an id in @net, with a reference; NULL without memory. */

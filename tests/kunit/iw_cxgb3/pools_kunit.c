@@ -272,6 +272,49 @@ static void containers_of_root_have_a_share_each(struct kunit *test)
 	t3_rsc_close(dev);
 }
 
+/*
+ * A set-uid program makes the namespace, as root. The user gets no second share in it, nor that of
+ * another user in such a sandbox.
+ */
+static void sandbox_is_charged_to_its_user(struct kunit *test)
+{
+	const struct uid_gid_extent own = { .first = 1000, .lower_first = 1000, .count = 1 };
+	/* Inside, 0 is no id, the id of those without a mapping, or the root of the host. */
+	const struct uid_gid_extent roots[] = {
+		{}, { .lower_first = overflowuid, .count = 1 }, { .count = 1 },
+	};
+	struct t3_dev *dev = open_card(test, &small_card);
+	struct t3_quota *user = quota_of_uid(test, dev, 1000);
+	struct user_namespace *inner = kunit_kzalloc(test, sizeof(*inner), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, inner);
+	for (i = 0; i < ARRAY_SIZE(roots); i++) {
+		struct user_namespace *sandbox = kunit_kzalloc(test, sizeof(*sandbox), GFP_KERNEL);
+		struct t3_quota *quota;
+
+		KUNIT_ASSERT_NOT_NULL(test, sandbox);
+		sandbox->parent = &init_user_ns;
+		sandbox->owner = GLOBAL_ROOT_UID;
+		sandbox->uid_map.nr_extents = i ? 2 : 1;
+		sandbox->uid_map.extent[0] = own;
+		sandbox->uid_map.extent[1] = roots[i];
+		host.ns = sandbox;
+		quota = quota_of_uid(test, dev, 1000);
+		KUNIT_EXPECT_PTR_EQ(test, quota, user);
+		t3_quota_put(&dev->quotas, quota);
+		inner->parent = sandbox;
+		inner->owner = KUIDT_INIT(1000);
+		host.ns = inner;
+		quota = quota_of_uid(test, dev, 1000);
+		KUNIT_EXPECT_PTR_EQ(test, quota, user);
+		t3_quota_put(&dev->quotas, quota);
+		host.ns = NULL;
+	}
+	t3_quota_put(&dev->quotas, user);
+	t3_rsc_close(dev);
+}
+
 /* For any number of contexts of a user, an eighth of each resource remains for others. */
 static void user_is_limited_to_seven_eighths(struct kunit *test)
 {
@@ -631,6 +674,7 @@ static struct kunit_case rsc_cases[] = {
 	KUNIT_CASE(all_adapter_memory_can_be_allocated_once),
 	KUNIT_CASE(user_namespace_is_charged_to_who_made_it),
 	KUNIT_CASE(containers_of_root_have_a_share_each),
+	KUNIT_CASE(sandbox_is_charged_to_its_user),
 	KUNIT_CASE(user_is_limited_to_seven_eighths),
 	KUNIT_CASE(user_leaves_ranges_for_receive_queues),
 	KUNIT_CASE(user_leaves_ranges_for_page_lists),
