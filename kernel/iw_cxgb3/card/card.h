@@ -35,9 +35,14 @@ int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data);
 /*
  * The same for a command on an SGE context, which is repeated while the card is slow: until the
  * card's timeout, or for T3_CONTEXT_ATOMIC_MS if the caller may not sleep.
+ *
+ * A caller that may sleep takes a failure for the end of the card. While it gets no processor time,
+ * the timeout passes without an attempt, and two attempts may both meet the command of another
+ * thread. So it also makes T3_CONTEXT_ATTEMPTS, which take less than a second while it runs.
  */
 int t3_dev_context_ctl(struct t3_dev *dev, unsigned int req, void *data, bool may_sleep);
 #define T3_CONTEXT_ATOMIC_MS	10
+#define T3_CONTEXT_ATTEMPTS	100
 /* Always consumes the buffer. 0 or -errno; congestion (NET_XMIT_CN) is success. */
 int t3_dev_send(struct t3_dev *dev, struct sk_buff *skb);
 /*

@@ -51,13 +51,14 @@ int t3_dev_ctl(struct t3_dev *dev, unsigned int req, void *data)
 int t3_dev_context_ctl(struct t3_dev *dev, unsigned int req, void *data, bool may_sleep)
 {
 	u32 limit_ms = may_sleep ? jiffies_to_msecs(t3_card_timeout()) : T3_CONTEXT_ATOMIC_MS;
+	u32 attempts = 0, least = may_sleep ? T3_CONTEXT_ATTEMPTS : 1;
 	ktime_t end = ktime_add_ms(ktime_get(), limit_ms);
 	bool last;
 	int ret;
 
 	do {
 		/* Before the attempt: one always follows, even if this thread stood still. */
-		last = ktime_after(ktime_get(), end);
+		last = ++attempts >= least && ktime_after(ktime_get(), end);
 		ret = t3_dev_ctl(dev, req, data);
 		if (ret != -EBUSY && ret != -EIO && ret != -EAGAIN)
 			break;

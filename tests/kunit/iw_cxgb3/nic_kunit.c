@@ -27,8 +27,11 @@ int cxgb3_ofld_send(struct t3cdev *tdev, struct sk_buff *skb)
 
 static int command(struct t3cdev *tdev, unsigned int req, void *data)
 {
+	ktime_t end = ktime_add_ms(ktime_get(), nic.pause);
+
 	nic.commands++;
-	mdelay(nic.pause);
+	while (ktime_before(ktime_get(), end))
+		cpu_relax();
 	nic.pause = 0;
 	if (nic.slow) {
 		nic.slow--;
@@ -119,6 +122,9 @@ static void slow_context_command_is_repeated(struct kunit *test)
 			break;
 	}
 	nic.slow = 1;
+	nic.pause = 1200;
+	KUNIT_EXPECT_EQ(test, t3_dev_context_ctl(dev, RDMA_CQ_SETUP, NULL, true), 0);
+	nic.slow = 20;		/* commands of other threads, too */
 	nic.pause = 1200;
 	KUNIT_EXPECT_EQ(test, t3_dev_context_ctl(dev, RDMA_CQ_SETUP, NULL, true), 0);
 	nic.slow = 0;
