@@ -14,7 +14,8 @@
  * stops: the programs that were rung first cannot keep the others from it.
  *
  * db_mutex keeps T3_DEV_DB_OFF and the status words of all QPs consistent: a QP
- * whose word stays at "off" while the flag is clear would never be rung again.
+ * whose word stays at "off" while the flag is clear would never be rung again. No
+ * process takes it: one without processor time would keep all doorbells off.
  */
 #include <linux/delay.h>
 
@@ -57,6 +58,7 @@ void t3_doorbells_off(struct t3_dev *dev)
 	set_bit(T3_DEV_DB_OFF, &dev->flags);
 	mutex_lock(&dev->db_mutex);
 	set_bit(T3_DEV_DB_OFF, &dev->flags);
+	smp_mb__after_atomic();	/* a QP that the walk misses sees the flag: t3_doorbell_init() */
 	for (; (qp = t3_qp_next(dev, &id, ULONG_MAX)); id++) {
 		t3_qp_doorbell_off(qp);
 		t3_qp_put(qp);
@@ -67,7 +69,7 @@ void t3_doorbells_off(struct t3_dev *dev)
 
 /*
  * False if the FIFO is full again. Then db_next is the next QP to ring. The mutex is free between
- * batches, so that the owner of many QPs does not hold up those who create one.
+ * batches, so that t3_doorbells_off() comes soon.
  */
 static bool t3_doorbells_on_range(struct t3_dev *dev, unsigned long id, unsigned long last)
 	__must_hold(&dev->db_mutex)
@@ -113,13 +115,18 @@ void t3_doorbell_work(struct work_struct *work)
 	t3_doorbells_on(container_of(to_delayed_work(work), struct t3_dev, db_work));
 }
 
-/* Set up the status word of a new user QP, which t3_qp_next() can already find. */
+/*
+ * Set up the status word of a new user QP, which t3_qp_next() can already find. A task that changes
+ * the flag walks the QPs after that. So the word is right if the flag is still the same after the
+ * word was written (t3_status_change() is a full barrier).
+ */
 void t3_doorbell_init(struct t3_qp *qp)
 {
 	struct t3_dev *dev = t3_qp_dev(qp);
+	bool off;
 
-	mutex_lock(&dev->db_mutex);
-	if (test_bit(T3_DEV_DB_OFF, &dev->flags))
-		t3_qp_doorbell_off(qp);
-	mutex_unlock(&dev->db_mutex);
+	do {
+		off = test_bit(T3_DEV_DB_OFF, &dev->flags);
+		t3_qp_set_status(qp, off ? T3_QP_STATUS_DB_OFF : 0, off ? 0 : T3_QP_STATUS_DB_OFF);
+	} while (off != test_bit(T3_DEV_DB_OFF, &dev->flags));
 }

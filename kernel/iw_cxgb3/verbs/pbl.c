@@ -43,15 +43,42 @@ static void t3_pd_free_kept(struct t3_dev *dev, struct t3_pd *pd)
 	INIT_LIST_HEAD(&pd->kept);
 }
 
+/*
+ * Takes the mutex. If another task holds it, leaves the release to that task. No worker waits for
+ * that task, which may be one of a process: all users share the workqueue, and the task may get no
+ * processor time.
+ */
+static bool t3_pd_try(struct t3_pd *pd)
+	t3_cond_acquires(&pd->mutex)
+{
+	WRITE_ONCE(pd->left, true);
+	smp_mb();	/* a task that unlocks after the attempt sees the flag: t3_pd_unlock() */
+	if (!mutex_trylock(&pd->mutex))
+		return false;
+	WRITE_ONCE(pd->left, false);
+	return true;
+}
+
+/* Unlocks the mutex; the worker releases what was left meanwhile. */
+static void t3_pd_unlock(struct t3_pd *pd)
+	t3_releases(&pd->mutex)
+{
+	mutex_unlock(&pd->mutex);
+	smp_mb();	/* t3_pd_try() */
+	if (READ_ONCE(pd->left))
+		queue_work(t3_workqueue, &pd->release_work);
+}
+
 /* A user that comes now cannot reach the kept ranges: their regions have no TPT entries. */
 static void t3_pd_release_work(struct work_struct *work)
 {
 	struct t3_pd *pd = container_of(work, struct t3_pd, release_work);
 
-	mutex_lock(&pd->mutex);
+	if (!t3_pd_try(pd))
+		return;
 	if (!t3_pd_is_used(pd))
 		t3_pd_free_kept(to_t3_dev(pd->ibpd.device), pd);
-	mutex_unlock(&pd->mutex);
+	t3_pd_unlock(pd);
 }
 
 void t3_pd_init(struct t3_pd *pd)
@@ -59,10 +86,11 @@ void t3_pd_init(struct t3_pd *pd)
 	mutex_init(&pd->mutex);
 	context_unsafe(INIT_LIST_HEAD(&pd->kept)); /* not published yet */
 	atomic_set(&pd->users, 0);
+	pd->left = false;
 	INIT_WORK(&pd->release_work, t3_pd_release_work);
 }
 
-/* The domain has no region, window or QP any more. */
+/* The domain has no region, window or QP any more, so nothing is left to the worker. */
 void t3_pd_close(struct t3_dev *dev, struct t3_pd *pd)
 {
 	unsigned int i;
@@ -99,13 +127,13 @@ static bool t3_sink_find(struct t3_pd *pd, unsigned int shift, struct t3_dma *ne
 		swap(*sink, *new);
 	found = sink->page;
 	*dma = sink->dma;
-	mutex_unlock(&pd->mutex);
+	t3_pd_unlock(pd);
 	return found;
 }
 
 /*
  * The memory is allocated without the mutex. A process above its limit of memory may wait long for
- * it, and release_work needs the mutex.
+ * it, and the ranges that the domain keeps are not released meanwhile.
  */
 static bool t3_sink_make(struct t3_dev *dev, struct t3_pd *pd, unsigned int shift,
 			 dma_addr_t *dma)
@@ -168,7 +196,7 @@ static bool t3_pbl_take(struct t3_pd *pd, struct t3_pbl_range *want)
 			kfree(range);
 		}
 	}
-	mutex_unlock(&pd->mutex);
+	t3_pd_unlock(pd);
 	return range;
 }
 
@@ -219,5 +247,5 @@ void t3_pbl_put(struct t3_dev *dev, struct t3_pd *pd, struct t3_pbl_range *range
 		t3_pbl_keep(pd, range);
 	else
 		t3_pbl_free_range(dev, pd->quota, range);
-	mutex_unlock(&pd->mutex);
+	t3_pd_unlock(pd);
 }

@@ -69,6 +69,7 @@ struct t3_pd {
 	struct t3_dma sinks[T3_MR_PAGE_SHIFTS] __guarded_by(&mutex);	/* by page size */
 	atomic_t users;			/* connected QPs, and windows */
 	struct work_struct release_work;	/* frees the kept ranges after the last user */
+	bool left;			/* this work, to the task that holds the mutex */
 };
 
 /*
@@ -296,7 +297,7 @@ void t3_pd_init(struct t3_pd *pd);
 void t3_pd_close(struct t3_dev *dev, struct t3_pd *pd);
 /*
  * A connected QP or a window: the card may use page lists of regions that have ended. Any context.
- * The last put frees the ranges that the domain keeps.
+ * After the last put the ranges that the domain keeps are freed.
  */
 static inline void t3_pd_get_user(struct t3_pd *pd)
 {

@@ -323,6 +323,16 @@ static void new_qp_gets_the_doorbell_status(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, *status_word, T3_QP_STATUS_DB_OFF);
 }
 
+/* Without db_mutex: a process without processor time would keep the doorbells of all others off. */
+static void doorbells_are_switched_on_while_a_qp_is_created(struct kunit *test)
+{
+	cpus.second = switch_doorbells_on;
+	set_bit(T3_DEV_DB_OFF, &dev->flags);
+	t3_doorbell_init(qp);
+	KUNIT_EXPECT_NULL(test, cpus.second);
+	KUNIT_EXPECT_EQ(test, *status_word, 0);
+}
+
 static struct kunit_case doorbell_cases[] = {
 	KUNIT_CASE(doorbells_off_sets_status_and_on_rings),
 	KUNIT_CASE(doorbells_come_back_without_a_report),
@@ -333,6 +343,7 @@ static struct kunit_case doorbell_cases[] = {
 	KUNIT_CASE(slot_is_visible_before_the_flag_is_read),
 	KUNIT_CASE(a_status_word_is_changed_without_a_read),
 	KUNIT_CASE(new_qp_gets_the_doorbell_status),
+	KUNIT_CASE(doorbells_are_switched_on_while_a_qp_is_created),
 	{}
 };
 

@@ -3,6 +3,7 @@
  * STags and page lists of regions and windows, with the pools of pools.c and arrays as the TPT and
  * the PBL of the card. User memory is a fake.
  */
+#include <linux/delay.h>
 #include <linux/dma-mapping.h>
 #include <linux/gfp.h>
 #include <rdma/ib_verbs.h>
@@ -950,7 +951,34 @@ static void other_thread_makes_the_sink(void)
 		other_thread.shift = t3_sink_get(dev, pd, 21, &other_thread.sink);
 }
 
-/* The allocation may take long, and the release work of the domain needs its mutex. */
+/*
+ * A process has the mutex of its domain and gets no processor time. All users share the workqueue,
+ * so the work item does not wait, and the release is that of the process.
+ */
+static void release_waits_for_no_process(struct kunit *test)
+{
+	unsigned long end = jiffies + 2 * HZ;
+	struct ib_mr *mr;
+
+	t3_pd_get_user(pd);
+	mr = register_memory(1);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	t3_dereg_mr(mr, NULL);
+
+	mutex_lock(&pd->mutex);
+	KUNIT_EXPECT_FALSE(test, list_empty(&pd->kept));
+	t3_pd_put_user(pd);
+	while (work_busy(&pd->release_work) && time_before(jiffies, end))
+		msleep(20);
+	KUNIT_EXPECT_FALSE(test, work_busy(&pd->release_work));
+	KUNIT_EXPECT_FALSE(test, list_empty(&pd->kept));
+	t3_pd_unlock(pd);
+	flush_work(&pd->release_work);
+	KUNIT_EXPECT_TRUE(test, list_empty(&pd->kept));
+	KUNIT_EXPECT_FALSE(test, pd->left);
+}
+
+/* The allocation may take long, and the kept ranges of the domain are not released meanwhile. */
 static void sink_is_allocated_without_the_mutex(struct kunit *test)
 {
 	dma_addr_t sink;
@@ -1135,6 +1163,7 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(range_is_used_again_where_nothing_leaves_the_region),
 	KUNIT_CASE(kept_ranges_are_split_and_joined),
 	KUNIT_CASE(without_memory_for_a_sink_pages_are_smaller),
+	KUNIT_CASE(release_waits_for_no_process),
 	KUNIT_CASE(sink_is_allocated_without_the_mutex),
 	KUNIT_CASE(region_moves_to_another_domain),
 	KUNIT_CASE(new_access_is_that_of_a_new_registration),
