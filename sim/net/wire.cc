@@ -12,7 +12,7 @@ Wire::Wire(EventQueue& queue, std::string name) : queue_(queue), name_(std::move
 
 unsigned Wire::attach(Endpoint& endpoint, std::string label) {
     const auto port = static_cast<unsigned>(ports_.size());
-    ports_.push_back(std::make_unique<Port>(endpoint, queue_, [this, port] { deliver_due(port); }));
+    ports_.push_back(std::make_unique<Port>(queue_, [this, port] { deliver_due(port); }));
     endpoints_.push_back(&endpoint);
     labels_.push_back(std::move(label));
     endpoint.carrier(up_);
@@ -121,7 +121,7 @@ void Wire::deliver_due(unsigned from) {
         // Wakes a sender when half of its limit is free, so that it can send several frames.
         if (port.refused && port.backlog <= send_limit / 2) {
             port.refused = false;
-            port.endpoint->resume_send();
+            endpoints_[from]->resume_send();
         }
         if (port.due.empty())
             break;
@@ -153,7 +153,7 @@ void Wire::deliver(unsigned from, const Frame& frame) {
     }
     for (unsigned port = 0; port < ports_.size(); port++)
         if (port != from)
-            ports_[port]->endpoint->packet_in(frame.bytes);
+            endpoints_[port]->packet_in(frame.bytes);
 }
 
 /// Delivers the first frame of a port of a hub to one receiver.
@@ -169,7 +169,7 @@ void Wire::deliver_to_next(unsigned from) {
         statistics_.lost_down += frame.plug != plug_;
     }
     if (frame.plug == plug_)
-        ports_[receiver]->endpoint->packet_in(frame.bytes);
+        endpoints_[receiver]->packet_in(frame.bytes);
 }
 
 void Wire::set_up(bool up) {
@@ -178,8 +178,8 @@ void Wire::set_up(bool up) {
     up_ = up;
     plug_++;
     wire_log.info("{}: {}", name_, up ? "plugged" : "unplugged");
-    for (const auto& port : ports_)
-        port->endpoint->carrier(up);
+    for (Endpoint* endpoint : endpoints_)
+        endpoint->carrier(up);
 }
 
 } // namespace t3sim

@@ -93,9 +93,8 @@ private:
         std::uint64_t plug = 0; ///< plug_ when it was sent
     };
     struct Port {
-        Port(Endpoint& end, EventQueue& queue, EventQueue::Handler deliver)
-            : endpoint(&end), delivery(queue, std::move(deliver)), unqueued(queue, sent_at_a_time) {}
-        Endpoint* const endpoint;
+        Port(EventQueue& queue, EventQueue::Handler deliver)
+            : delivery(queue, std::move(deliver)), unqueued(queue, sent_at_a_time) {}
         std::unique_ptr<Impairer> impairer;
         Fifo<Frame> due;               ///< not delivered yet
         unsigned receiver = 0;         ///< of a hub: the first frame is delivered to those before it
@@ -125,7 +124,7 @@ private:
     EventQueue& queue_;
     std::string name_;
     std::vector<std::unique_ptr<Port>> ports_; ///< references stay valid
-    std::vector<const Endpoint*> endpoints_;   ///< of these; each frame begins with a search
+    std::vector<Endpoint*> endpoints_;         ///< of these; each frame begins with a search
     std::vector<std::string> labels_;
     std::vector<WireObserver*> observers_;
     Statistics statistics_;

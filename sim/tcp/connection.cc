@@ -200,12 +200,14 @@ void Connection::input(const Segment& s) {
         if (s.has(flag_rst) && s.seq == rcv_nxt_)
             abort(AbortReason::reset);
         return;
+    // While our SYN waits for the wire, nothing can acknowledge it.
     case State::syn_sent:
+        if (snd_max_ != iss_)
+            input_syn_sent(s);
+        return;
     case State::syn_received:
-        if (snd_max_ == iss_) // our SYN waits for the wire: nothing can acknowledge it
+        if (snd_max_ == iss_)
             return;
-        if (state_ == State::syn_sent)
-            return input_syn_sent(s);
         break;
     default:
         break;
