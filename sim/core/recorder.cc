@@ -42,7 +42,7 @@ Recorder::~Recorder() {
 }
 
 void Recorder::begin() {
-    file_ = Fd(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    file_ = Fd(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0600));
     if (!file_)
         throw std::runtime_error("cannot write '" + path_ + "': " + std::strerror(errno));
     written_ = 0;

@@ -77,7 +77,7 @@ PcapngWriter::~PcapngWriter() {
 }
 
 void PcapngWriter::begin() {
-    file_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    file_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0600));
     written_ = 0;
     interfaces_ = 0;
     if (file_)

@@ -120,7 +120,7 @@ Json execute(Context& context, const std::string& line) {
         (!request["version"].is_number_unsigned() || request["version"] > protocol_version))
         throw Refused(fmt::format("this t3sim speaks version {} of the protocol", protocol_version));
     if (request.contains("from")) {
-        // Only its members are copied. A copy of arrays in each other, of which a line may have 32,000, would
+        // Only its members are copied. A copy of arrays in each other, of which a line may have 4,000, would
         // need the stack for each.
         const auto& from = request["from"];
         if (!from.is_object() || !from.contains("card") || !from["card"].is_string() ||

@@ -13,7 +13,7 @@
 namespace t3sim {
 namespace {
 
-constexpr std::size_t max_line = 65536;
+constexpr std::size_t max_line = 8 << 10;
 
 } // namespace
 

@@ -31,6 +31,7 @@ int serve(const t3sim::Options& options) {
     sigaddset(&signals, SIGINT);
     sigprocmask(SIG_BLOCK, &signals, nullptr);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); // a full file stops a recording, not the program
     // A client may fill its share of the descriptors, and the usual limit of 1,024 is for programs that use
     // select().
     if (rlimit files{}; getrlimit(RLIMIT_NOFILE, &files) == 0) {

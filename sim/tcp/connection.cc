@@ -364,7 +364,7 @@ void Connection::new_ack(Seq ack) {
     if (measured && !retransmitted)
         measure_rtt(now() - sent_at);
     retries_ = 0;
-    tail_probed_ = false;
+    tail_probed_ = probe_due_ = false;
     stop(transmit_timer_); // output() restarts it if data is in flight
 
     if (in_recovery_ && ack < recover_) { // RFC 6582 3.2 step 3, partial acknowledgement
@@ -743,6 +743,12 @@ void Connection::output() {
         retransmit_front_ = false;
         send_unit(queue_.front());
     }
+    if (sent_ == 0)
+        probe_due_ = false;
+    if (probe_due_ && wire_is_ready()) {
+        probe_due_ = false;
+        send_unit(queue_[sent_ - 1]);
+    }
     waits_for_wire_ = false;
     for (std::size_t& left = engine_.left().units; sent_ < queue_.size(); --left) {
         if (left == 0) {
@@ -974,9 +980,7 @@ void Connection::transmit_timer_fired() {
         retransmit_timeout();
         break;
     case TimerKind::tail_probe:
-        tail_probed_ = true;
-        if (sent_ > 0)
-            send_unit(queue_[sent_ - 1]);
+        tail_probed_ = probe_due_ = true;
         break;
     case TimerKind::persist:
         persist_timeout();

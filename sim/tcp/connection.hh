@@ -184,6 +184,7 @@ private:
     bool override_ = false; // the override timer has fired: a small segment may be sent
     bool syn_needed_ = false;
     bool retransmit_front_ = false;
+    bool probe_due_ = false;      // the last segment in flight is sent again when the wire is ready
     bool waits_for_wire_ = false; // the next unit waits for Engine::resume()
     Time syn_sent_at_ = 0;
 

@@ -97,6 +97,9 @@ template <typename Sink> void Deframer::feed(Bytes in, const Sink& sink, const P
             continue;
         }
         const std::size_t count = std::min(required_size(pending_) - pending_.size(), in.size());
+        const std::size_t size = pending_.size() + count;
+        if (size > pending_.capacity()) // at most what is required: the peer chooses the pieces
+            pending_.reserve(std::min(required_size(pending_), std::max(2 * pending_.size(), size)));
         pending_.insert(pending_.end(), in.begin(), in.begin() + static_cast<std::ptrdiff_t>(count));
         in = in.subspan(count);
         if (pending_.size() == required_size(pending_)) {

@@ -173,6 +173,9 @@ void Rnic::stream_in(Tid tid, Bytes data, const Packet* intact) {
     } else {
         if (intact)
             intact->fill_in();
+        const std::size_t size = qp->early_data.size() + data.size();
+        if (size > qp->early_data.capacity())
+            qp->early_data.reserve(std::min(max_early_data, 2 * size));
         qp->early_data.insert(qp->early_data.end(), data.begin(), data.end());
     }
 }

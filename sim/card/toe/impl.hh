@@ -94,7 +94,8 @@ struct Toe::Impl final : tcp::Sink {
     void drop_pending(Flow& flow);
     void clear_half_open(Flow& flow);
     /// Bytes that a connection with a send buffer of @p buffer may queue now. After 0 it is resumed later.
-    std::size_t send_space_or_wait(Tid tid, std::size_t buffer);
+    /// @p record: size of what is to be queued, not 0.
+    std::size_t send_space_or_wait(Tid tid, std::size_t buffer, std::size_t record);
     void resume_memory_waiters();
     void release(Tid tid);
     /// Ends RDMA mode of the connection; the TCP connection may still exist.

@@ -296,14 +296,17 @@ void Toe::Impl::clear_half_open(Flow& flow) {
 }
 
 /// All connections share the memory. A connection may have at most a quarter of the free memory, so that new
-/// connections find some.
-std::size_t Toe::Impl::send_space_or_wait(Tid tid, std::size_t buffer) {
+/// connections find some. Without data it may always queue a segment: a peer decides how long the data of its
+/// connections stays.
+std::size_t Toe::Impl::send_space_or_wait(Tid tid, std::size_t buffer, std::size_t record) {
     const std::size_t used = engine.unacknowledged(tid), taken = engine.memory().sending;
     const std::size_t free = taken < send_memory ? send_memory - taken : 0;
     // Of the memory segments count as what they cost: a peer chooses their size.
     const std::size_t cost = engine.sending_memory(tid);
     if (used < buffer && cost < free / 4)
         return std::min(buffer - used, free / 4 - cost);
+    if (used == 0 && record <= engine.mss(tid))
+        return record;
     Flow* flow = find(tid);
     if (used >= buffer || !flow)
         return 0; // an acknowledgement of the peer frees space
@@ -321,7 +324,7 @@ void Toe::Impl::wait_for_another_event(Tid tid) {
 /// For an FPDU, with which free_old() is called.
 std::size_t Toe::Impl::record_space_or_wait(Tid tid) {
     if (discard.empty() || writes.left() != 0) [[likely]]
-        return send_space_or_wait(tid, rdma_send_buffer);
+        return send_space_or_wait(tid, rdma_send_buffer, engine.mss(tid));
     if (find(tid)) {
         wait_for_another_event(tid);
         rearm();

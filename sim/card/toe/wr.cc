@@ -145,9 +145,9 @@ bool Toe::Impl::tx_data(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
     }
     if (req->init())
         flow.send_buffer = std::max<std::size_t>(req->send_buffer(), 32U << 10);
-    if (send_space_or_wait(tid, flow.send_buffer) == 0)
-        return false;
     const Bytes payload = Bytes(wr.bytes).subspan(sizeof *req);
+    if (send_space_or_wait(tid, flow.send_buffer, std::max<std::size_t>(1, payload.size())) == 0)
+        return false;
     if (!free_old(2 + 2 * payload.size() / tcp::Engine::min_mss))
         return false;
     const bool last_streaming = std::exchange(flow.switching, false);

@@ -294,7 +294,7 @@ TEST(MemoryCosts, OfConnectionsThatEndWhileTheyWait) {
     for (unsigned n = 0; n < 100; ++n) {
         for (Tid tid = filling; tid < filling + waiting; ++tid) { // the oldest first
             script.connect_from(tid);
-            card.offload(greedy_data(tid, 100));
+            card.offload(greedy_data(tid, 10'000));
             ASSERT_GT(card.toe.memory().work_requests, requests) << "it waits";
             card.offload(abort_req(tid));
             card.control(tid_release(tid));
@@ -455,6 +455,20 @@ TEST(MemoryCosts, OfTheScratchOfFpdusWithMarkers) {
         });
     EXPECT_EQ(received, connections);
     EXPECT_LE(in_use - before, connections * bound);
+}
+
+/// The peer chooses the pieces.
+TEST(MemoryCosts, OfAnFpduThatHasBegun) {
+    Framer framer({});
+    const Packet fpdu = framer.finish(Framer::start(65'000));
+    const std::size_t most = fpdu.size() - 1;
+    const std::size_t before = in_use;
+    Deframer one({});
+    for (std::size_t at = 0, size = 0; at < most; at += size) {
+        size = std::min<std::size_t>(at % 2 == 0 ? 16'385 : 7'000, most - at);
+        one.feed(Bytes(fpdu).subspan(at, size), [](Bytes, MpaError) { return true; });
+        ASSERT_LE(in_use - before, 64U << 10);
+    }
 }
 
 /// A QEMU that does not read.

@@ -559,6 +559,21 @@ TEST_F(TcpTiming, RepliesWaitForTheWire) {
     EXPECT_EQ(take_sent(), "A 1500 5001 +501") << "the rest of the first segment, with an acknowledgement";
 }
 
+TEST_F(TcpTiming, ATailProbeWaitsForTheWire) {
+    connect();
+    send(1000);
+    take_sent();
+    end.wire_ready = [] { return false; };
+    run(20 * millisecond);
+    EXPECT_EQ(take_sent(), "");
+    end.wire_ready = nullptr;
+    end.engine.resume(conn);
+    EXPECT_EQ(take_sent(), "A 1001 5001 +1000");
+    send_ack(2001);
+    end.engine.resume(conn);
+    EXPECT_EQ(take_sent(), "") << "once";
+}
+
 TEST_F(TcpTiming, AProbeLeavesAnAcknowledgementThatWaits) {
     connect();
     send_ack(1001, 0);

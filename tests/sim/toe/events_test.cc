@@ -666,6 +666,21 @@ TEST_F(ToeEvent, ManyBusyConnectionsStayWithinTheBounds) {
     EXPECT_EQ(a.toe.memory().work_requests, 0U);
 }
 
+/// A peer that reads nothing decides how long that memory is full.
+TEST_F(ToeEvent, AConnectionWithoutDataMaySendAlthoughOthersFillTheMemory) {
+    constexpr Tid others = 1500, last = others;
+    connect_all(others + 1);
+    for (Tid tid = 0; tid < others; ++tid)
+        a.offload(greedy_data(tid, 64 << 10));
+    run(0);
+    ASSERT_GE(a.toe.memory().sending, Toe::send_memory);
+    offload_in_an_event(greedy_data(last, 100));
+    run(0);
+    EXPECT_EQ(a.toe.state(last)->unacknowledged, 100U);
+    EXPECT_EQ(a.toe.state(last)->waiting, 0U);
+    EXPECT_EQ(a.toe.send_space_or_wait(0), 0U);
+}
+
 /// Memory that becomes free at once is not filled at once, and what it held is not freed at once.
 TEST_F(ToeEvent, WaitingRequestsAndEndedQueuesTakeManyEvents) {
     constexpr Tid connections = 12;
