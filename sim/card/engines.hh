@@ -169,6 +169,8 @@ public:
     /// A frame from the wire. False: pass it to the NIC. @p intact: its packet, if it is intact
     /// (core/packet.hh), so that sums may be missing; or nullptr.
     virtual bool frame_in(unsigned port, Bytes frame, const Packet* intact) = 0;
+    /// Between true and false the segments that reply to the frames wait: see Endpoint::burst().
+    virtual void burst([[maybe_unused]] bool on) {}
 };
 
 /// Services of the Macs, implemented by the Card: sends a complete frame without FCS to the wire of a port.

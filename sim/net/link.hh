@@ -16,6 +16,9 @@ public:
     /// The same, from a sender of this process. A receiver that does not know of missing sums gets a complete
     /// frame.
     virtual void packet_in(const Packet& frame) { frame_in(frame); }
+    /// More frames of another card follow at once (true), or the last one has come (false). No one sees the
+    /// frames of this wire, so one ACK may cover several segments.
+    virtual void burst([[maybe_unused]] bool on) {}
     /// The carrier state has changed (cable plugged or unplugged).
     virtual void carrier(bool up) = 0;
     /// The link accepts frames again, after Link::ready_or_wait() returned false.

@@ -8,6 +8,28 @@
 #include "sim/net/log.hh"
 
 namespace t3sim {
+namespace {
+
+/// While it exists, its endpoint gets a burst.
+class Burst {
+public:
+    explicit Burst(Endpoint* receiver) : receiver_(receiver) {
+        if (receiver_)
+            receiver_->burst(true);
+    }
+    ~Burst() {
+        if (receiver_)
+            receiver_->burst(false);
+    }
+    Burst(const Burst&) = delete;
+    Burst& operator=(const Burst&) = delete;
+
+private:
+    Endpoint* receiver_;
+};
+
+} // namespace
+
 Wire::Wire(EventQueue& queue, std::string name) : queue_(queue), name_(std::move(name)) {}
 
 unsigned Wire::attach(Endpoint& endpoint, std::string label) {
@@ -110,6 +132,15 @@ void Wire::deliver_later(unsigned from, Time when, Packet&& frame) {
     });
 }
 
+/// The card that gets the due frames, if they are intact: of another card, and seen by no one.
+Endpoint* Wire::receiver_of_burst(unsigned from) const {
+    const Port& port = *ports_[from];
+    const bool cable = endpoints_.size() == 2;
+    return cable && port.due.size() > 1 && port.due.front().bytes.intact() && !ports_[1 - from]->impairer
+               ? endpoints_[1 - from]
+               : nullptr;
+}
+
 /// Delivers a few frames. Then all other due events have their turn. In one turn each end delivers the same
 /// number of bytes, as on a cable; each receiver counts, because what a frame costs is the receiver's choice.
 /// With the same number of frames, the acknowledgements of a stream would leave the queue only as fast as
@@ -117,6 +148,7 @@ void Wire::deliver_later(unsigned from, Time when, Packet&& frame) {
 void Wire::deliver_due(unsigned from) {
     constexpr std::size_t turn = 6 << 10; // with frame_cost: four large frames
     Port& port = *ports_[from];
+    const Burst burst(receiver_of_burst(from));
     for (std::size_t delivered = 0;;) {
         // Wakes a sender when half of its limit is free, so that it can send several frames.
         if (port.refused && port.backlog <= send_limit / 2) {

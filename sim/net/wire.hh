@@ -118,6 +118,7 @@ private:
     void queue_frame(unsigned from, Frame&& frame);
     void deliver_later(unsigned from, Time when, Packet&& frame);
     void deliver_due(unsigned from);
+    [[nodiscard]] Endpoint* receiver_of_burst(unsigned from) const;
     void deliver(unsigned from, const Frame& frame);
     void deliver_to_next(unsigned from);
 

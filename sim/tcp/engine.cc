@@ -14,7 +14,7 @@ class Engine::Scope {
 public:
     explicit Scope(Engine& e) : e_(e) { ++e_.depth_; }
     ~Scope() {
-        if (e_.depth_ == 1) {
+        if (e_.depth_ == 1 && !e_.burst_) {
             e_.flush();
             e_.removed_.clear();
         }
@@ -90,6 +90,11 @@ void Engine::flush() {
         dirty_[n]->output();
     }
     dirty_.clear();
+}
+
+void Engine::burst(bool on) {
+    burst_ = on;
+    const Scope scope(*this);
 }
 
 bool Engine::claims(Bytes packet, bool listening) const {

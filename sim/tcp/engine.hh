@@ -113,7 +113,8 @@ public:
         }
     }
     /// Whether the wire accepts a segment of the connection. If false, Engine::resume() follows. Not called
-    /// for the RST of an abort, for probes, nor for the ACK of a FIN with which a connection ends.
+    /// for the RST of an abort, for probes without data, nor for the ACK of a FIN with which a connection
+    /// ends.
     virtual bool wire_ready_or_wait([[maybe_unused]] ConnId id) { return true; }
 };
 
@@ -168,6 +169,9 @@ public:
     /// and no listener). @p listening: whether a SYN may start a connection. @p intact: see packet.hh; sums
     /// may be missing even after false.
     bool input(Bytes packet, bool listening = true, const Packet* intact = nullptr);
+    /// Between true and false no call sends segments that input() causes: an ACK covers all segments of a
+    /// burst, as of one large segment.
+    void burst(bool on);
     /// Whether input() would consume @p packet.
     [[nodiscard]] bool claims(Bytes packet, bool listening = true) const;
     /// The connection of a packet, if it has one.
@@ -291,6 +295,7 @@ private:
     std::vector<Connection*> dirty_;                   // output() runs when the outermost call returns
     std::vector<std::unique_ptr<Connection>> removed_; // freed when the outermost call returns
     unsigned depth_ = 0;
+    bool burst_ = false;
     std::size_t established_ = 0; // connections in ESTABLISHED or CLOSE_WAIT
 };
 

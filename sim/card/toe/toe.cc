@@ -203,6 +203,14 @@ bool Toe::frame_in(unsigned port, Bytes frame, const Packet* intact) {
     return impl_->frame_in(port, frame, intact);
 }
 
+/// A recording shows an ACK for each segment, as a capture does.
+void Toe::burst(bool on) {
+    if (on && impl_->probe)
+        return;
+    impl_->engine.burst(on);
+    impl_->rearm();
+}
+
 void Toe::resume(unsigned port) {
     impl_->resume(port);
 }

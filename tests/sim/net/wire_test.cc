@@ -2,6 +2,8 @@
 #include "sim/net/wire.hh"
 
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -29,6 +31,64 @@ TEST_F(WireTest, DeliversToTheOtherEndLaterAndInOrder) {
     settle();
     EXPECT_EQ(b.frames, (Frames{numbered(1), numbered(2)}));
     EXPECT_TRUE(a.frames.empty()) << "no echo";
+}
+
+/// An end that notes where bursts begin and end.
+struct BurstEnd : RecordingEnd {
+    using RecordingEnd::RecordingEnd;
+    void frame_in(Bytes) override { events += '.'; }
+    void packet_in(const Packet&) override { events += '.'; }
+    void burst(bool on) override { events += on ? '(' : ')'; }
+    std::string events;
+};
+
+struct WireBurst : testing::Test {
+    WireBurst() {
+        wire.attach(a, "a.0");
+        wire.attach(b, "b.0");
+    }
+    /// What the receiver gets of three frames.
+    std::string sent(bool intact = true, unsigned frames = 3) {
+        for (unsigned n = 0; n < frames; ++n) {
+            Packet frame(100);
+            if (intact)
+                frame.set_intact();
+            wire.send(a, std::move(frame));
+        }
+        queue.advance(queue.now());
+        return std::exchange(b.events, {});
+    }
+    EventQueue queue;
+    Wire wire{queue, "w"};
+    RecordingEnd a{queue};
+    BurstEnd b{queue};
+};
+
+TEST_F(WireBurst, TheIntactFramesOfATurnAreABurst) {
+    EXPECT_EQ(sent(), "(...)");
+    EXPECT_EQ(sent(true, 1), ".");
+    EXPECT_EQ(sent(false), "...") << "of an end that is no card";
+}
+
+TEST_F(WireBurst, FramesThatSomebodySeesAreNone) {
+    struct : WireObserver {
+        void frame(unsigned, Bytes, std::string_view) override {}
+    } observer;
+    wire.add_observer(observer);
+    EXPECT_EQ(sent(), "...");
+    wire.remove_observer(observer);
+    wire.compute_sums(true);
+    EXPECT_EQ(sent(), "...");
+    wire.compute_sums(false);
+    EXPECT_EQ(sent(), "(...)");
+    wire.impair(1, {});
+    EXPECT_EQ(sent(), "...") << "the replies are impaired";
+}
+
+TEST_F(WireBurst, AHubHasNone) {
+    RecordingEnd third{queue};
+    wire.attach(third, "c.0");
+    EXPECT_EQ(sent(), "...");
 }
 
 TEST_F(WireTest, MoreThanTwoEndsMakeAHub) {

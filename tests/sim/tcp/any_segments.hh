@@ -61,6 +61,12 @@ public:
             else if (choices_.one_in(40))
                 end.engine.abort(id_, true);
             break;
+        case 6:
+            end.engine.burst(true);
+            for (unsigned n = choices_.below(8); n != 0; --n)
+                input(end.engine.view(id_));
+            end.engine.burst(false);
+            break;
         default:
             input(view);
         }

@@ -405,6 +405,30 @@ TEST_F(TcpTiming, DelayedAckWaitsForTwoSegmentsOrTheTimer) {
     EXPECT_EQ(take_sent(), "A 1001 7002") << "at once, for fast retransmit";
 }
 
+TEST_F(TcpTiming, OneAckCoversTheSegmentsOfABurst) {
+    connect();
+    end.engine.burst(true);
+    for (const std::uint32_t seq : {5001U, 6001U, 7001U})
+        send_segment({.seq = seq, .ack = 1001, .data = std::string(1000, 'x')});
+    send(100);
+    EXPECT_EQ(take_sent(), "");
+    EXPECT_EQ(end.stream.size(), 3000U) << "the data does not wait";
+    end.engine.burst(false);
+    EXPECT_EQ(take_sent(), "A 1001 8001 +100");
+    send_segment({.seq = 8001, .ack = 1101, .data = "x"});
+    EXPECT_EQ(take_sent(), "A 1101 8002");
+}
+
+TEST_F(TcpTiming, AConnectionMayEndWithinABurst) {
+    connect();
+    end.engine.burst(true);
+    send_segment({.seq = 5001, .ack = 1001, .data = "x"});
+    end.engine.release(conn);
+    end.engine.burst(false);
+    EXPECT_EQ(take_sent(), "");
+    EXPECT_EQ(end.engine.connections(), 0U);
+}
+
 TEST_F(TcpTiming, EverySecondSegmentIsAcknowledgedAtOnceAlsoIfAllAreShorterThanTheMss) {
     options.delayed_ack = true;
     connect();
