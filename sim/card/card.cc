@@ -75,11 +75,11 @@ Card::Impl::Impl(const CardConfig& card, Host& host, EventQueue& queue)
       macs{Mac(
                0, queue, regs, counters,
                [this](unsigned port, Bytes frame, const Packet* intact) { received(port, frame, intact); },
-               [this](unsigned port, User user) { resume(port, user); }, [this](bool on) { toe.burst(on); }),
+               [this](unsigned port, User user) { resume(port, user); }, toe),
            Mac(
                1, queue, regs, counters,
                [this](unsigned port, Bytes frame, const Packet* intact) { received(port, frame, intact); },
-               [this](unsigned port, User user) { resume(port, user); }, [this](bool on) { toe.burst(on); })},
+               [this](unsigned port, User user) { resume(port, user); }, toe)},
       toe(queue, sge, *this, rnic, faults, counters), rnic({host, queue, sge, memory, toe, faults, counters}),
       free_memory(queue, [this] {
           constexpr unsigned at_a_time = 16;

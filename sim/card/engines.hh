@@ -169,7 +169,8 @@ public:
     /// A frame from the wire. False: pass it to the NIC. @p intact: its packet, if it is intact
     /// (core/packet.hh), so that sums may be missing; or nullptr.
     virtual bool frame_in(unsigned port, Bytes frame, const Packet* intact) = 0;
-    /// Between true and false the segments that reply to the frames wait: see Endpoint::burst().
+    /// See Endpoint. Between burst(true) and burst(false) the segments that reply to the frames wait.
+    [[nodiscard]] virtual bool takes_bursts() const { return false; }
     virtual void burst([[maybe_unused]] bool on) {}
 };
 

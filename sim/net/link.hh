@@ -16,8 +16,10 @@ public:
     /// The same, from a sender of this process. A receiver that does not know of missing sums gets a complete
     /// frame.
     virtual void packet_in(const Packet& frame) { frame_in(frame); }
-    /// More frames of another card follow at once (true), or the last one has come (false). No one sees the
-    /// frames of this wire, so one ACK may cover several segments.
+    /// Whether it is a card of which nobody sees the segments or counts them.
+    [[nodiscard]] virtual bool takes_bursts() const { return false; }
+    /// More frames follow at once (true), or the last one has come (false): one ACK may cover several
+    /// segments. Only if both ends of the link take bursts.
     virtual void burst([[maybe_unused]] bool on) {}
     /// The carrier state has changed (cable plugged or unplugged).
     virtual void carrier(bool up) = 0;

@@ -132,23 +132,34 @@ void Wire::deliver_later(unsigned from, Time when, Packet&& frame) {
     });
 }
 
-/// The card that gets the due frames, if they are intact: of another card, and seen by no one.
-Endpoint* Wire::receiver_of_burst(unsigned from) const {
-    const Port& port = *ports_[from];
-    const bool cable = endpoints_.size() == 2;
-    return cable && port.due.size() > 1 && port.due.front().bytes.intact() && !ports_[1 - from]->impairer
-               ? endpoints_[1 - from]
-               : nullptr;
+/// Whether it joins two cards, and nobody sees the frames.
+bool Wire::has_bursts() const {
+    const auto alone = [](const auto& port) { return !port->impairer; };
+    const auto takes = [](const Endpoint* end) { return end->takes_bursts(); };
+    return endpoints_.size() == 2 && observers_.empty() && !computes_sums_ &&
+           !wire_log.should_log(spdlog::level::trace) && std::ranges::all_of(ports_, alone) &&
+           std::ranges::all_of(endpoints_, takes);
+}
+
+void Wire::deliver_due(unsigned from) {
+    Port& port = *ports_[from];
+    {
+        const Burst burst(port.due.size() > 1 && has_bursts() ? endpoints_[1 - from] : nullptr);
+        deliver_turn(from);
+    }
+    if (port.due.empty() && !port.refused)
+        port.delivery.cancel();
+    else
+        port.delivery.after(0); // also behind the replies to these frames
 }
 
 /// Delivers a few frames. Then all other due events have their turn. In one turn each end delivers the same
 /// number of bytes, as on a cable; each receiver counts, because what a frame costs is the receiver's choice.
 /// With the same number of frames, the acknowledgements of a stream would leave the queue only as fast as
 /// they enter it, and a sender that waits for a shorter queue would starve.
-void Wire::deliver_due(unsigned from) {
+void Wire::deliver_turn(unsigned from) {
     constexpr std::size_t turn = 6 << 10; // with frame_cost: four large frames
     Port& port = *ports_[from];
-    const Burst burst(receiver_of_burst(from));
     for (std::size_t delivered = 0;;) {
         // Wakes a sender when half of its limit is free, so that it can send several frames.
         if (port.refused && port.backlog <= send_limit / 2) {
@@ -172,10 +183,6 @@ void Wire::deliver_due(unsigned from) {
         delivered += cost * std::max<std::size_t>(1, ports_.size() - 1);
         deliver(from, frame);
     }
-    if (port.due.empty() && !port.refused)
-        port.delivery.cancel();
-    else
-        port.delivery.after(0); // also behind the replies to these frames
 }
 
 void Wire::deliver(unsigned from, const Frame& frame) {

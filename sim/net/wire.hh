@@ -118,7 +118,8 @@ private:
     void queue_frame(unsigned from, Frame&& frame);
     void deliver_later(unsigned from, Time when, Packet&& frame);
     void deliver_due(unsigned from);
-    [[nodiscard]] Endpoint* receiver_of_burst(unsigned from) const;
+    [[nodiscard]] bool has_bursts() const;
+    void deliver_turn(unsigned from);
     void deliver(unsigned from, const Frame& frame);
     void deliver_to_next(unsigned from);
 

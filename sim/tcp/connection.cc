@@ -461,7 +461,7 @@ void Connection::receive_data(const Segment& s) {
     if (fin && !peer_fin_)
         peer_fin_ = seq + static_cast<std::uint32_t>(data.size());
     if (seq != rcv_nxt_) {
-        ack_now_ = true;
+        duplicate_ack_now();
         if (!has_receive_memory(data.size()) || !reassembly_.insert(seq, data))
             ++engine_.stats_.reassembly_dropped;
         account_receiving();
@@ -470,10 +470,10 @@ void Connection::receive_data(const Segment& s) {
     if (data.size() > Engine::delivered_at_once &&
         !has_receive_memory(data.size() - Engine::delivered_at_once)) [[unlikely]] {
         data = data.first(Engine::delivered_at_once); // the peer sends the rest again
-        ack_now_ = true;
+        duplicate_ack_now();
     }
     if (!data.empty() && (holds() ? !has_receive_memory(data.size()) : !engine_.sink_.can_receive(id))) {
-        ack_now_ = true;
+        duplicate_ack_now();
         ++engine_.stats_.reassembly_dropped;
         return;
     }
@@ -616,6 +616,14 @@ void Connection::acknowledge_later(std::size_t bytes) {
         start(ack_timer_, params().delayed_ack);
 }
 
+/// The segment is lost, or follows a lost one. The peer counts the ACKs of these (fast retransmit), so each
+/// has one of its own, behind that of the segments before it: a burst ends here.
+void Connection::duplicate_ack_now() {
+    if (std::exchange(engine_.burst_, false) && ack_now_ && wire_is_ready())
+        send_control(flag_ack, std::max(snd_nxt(), snd_max_));
+    ack_now_ = true;
+}
+
 void Connection::delayed_ack_fired() {
     ack_now_ = true;
     mark_dirty();
@@ -742,6 +750,7 @@ void Connection::output() {
     if (retransmit_front_ && wire_is_ready()) {
         retransmit_front_ = false;
         send_unit(queue_.front());
+        probe_due_ = probe_due_ && sent_ > 1;
     }
     if (sent_ == 0)
         probe_due_ = false;

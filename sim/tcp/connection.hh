@@ -65,7 +65,7 @@ public:
     bool close();
     void send_rst();
     void limit_mss(std::uint16_t mss) { mss_ = std::min(mss_, mss); }
-    void mark_dirty(); // schedules output() for the end of the outermost call into the engine
+    void mark_dirty(); // schedules output() for the end of the outermost call into the engine, or of a burst
     void abort(AbortReason reason);
     void stop_timers();
     void release_memory();
@@ -122,6 +122,7 @@ private:
     void challenge();
     void reply_rst(Seq seq);
     void acknowledge_later(std::size_t bytes);
+    void duplicate_ack_now();
 
     // Sending
     void send_syn();

@@ -8,8 +8,8 @@
 
 namespace t3sim::tcp {
 
-/// One call into the engine. Output and deletion happen when the outermost call returns, because within any
-/// call a Sink function may call the engine again and a connection may be removed.
+/// One call into the engine. Output and deletion happen when the outermost call returns, or a burst ends,
+/// because within any call a Sink function may call the engine again and a connection may be removed.
 class Engine::Scope {
 public:
     explicit Scope(Engine& e) : e_(e) { ++e_.depth_; }

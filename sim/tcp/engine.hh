@@ -80,7 +80,7 @@ struct Established {
 };
 
 /// Events that the engine reports to its owner. Every function may call the engine; output is deferred until
-/// the outermost call into the engine returns.
+/// the outermost call into the engine returns, or a burst ends.
 class Sink {
 public:
     virtual ~Sink() = default;
@@ -169,8 +169,8 @@ public:
     /// and no listener). @p listening: whether a SYN may start a connection. @p intact: see packet.hh; sums
     /// may be missing even after false.
     bool input(Bytes packet, bool listening = true, const Packet* intact = nullptr);
-    /// Between true and false no call sends segments that input() causes: an ACK covers all segments of a
-    /// burst, as of one large segment.
+    /// Between true and false output is deferred: an ACK covers all segments of the burst, as of one large
+    /// segment. Data that is lost or out of order ends the burst.
     void burst(bool on);
     /// Whether input() would consume @p packet.
     [[nodiscard]] bool claims(Bytes packet, bool listening = true) const;
@@ -292,8 +292,8 @@ private:
     std::map<Listener, ListenId> listeners_;
     std::unordered_map<ListenId, Listener> listener_of_;
     std::uint64_t listens_ = 0;
-    std::vector<Connection*> dirty_;                   // output() runs when the outermost call returns
-    std::vector<std::unique_ptr<Connection>> removed_; // freed when the outermost call returns
+    std::vector<Connection*> dirty_;                   // output() runs when a Scope ends
+    std::vector<std::unique_ptr<Connection>> removed_; // freed then
     unsigned depth_ = 0;
     bool burst_ = false;
     std::size_t established_ = 0; // connections in ESTABLISHED or CLOSE_WAIT

@@ -59,15 +59,15 @@ unsigned multicast_hash(const std::uint8_t* address) {
 } // namespace
 
 Mac::Mac(unsigned port, EventQueue& events, RegisterBank& regs, Counters& counters, Accept accept,
-         Resume resume, OnBurst on_burst)
+         Resume resume, ToeServices& toe)
     : port_(port), block_(port * reg::xgm_stride), regs_(regs),
       tx_ctrl_(regs.value(reg::XGM_TX_CTRL + block_)), txfifo_cfg_(regs.value(reg::XGM_TXFIFO_CFG + block_)),
       rx_ctrl_(regs.value(reg::XGM_RX_CTRL + block_)), rx_cfg_(regs.value(reg::XGM_RX_CFG + block_)),
       rx_max_pkt_size_(regs.value(reg::XGM_RX_MAX_PKT_SIZE + block_)),
       tx_counters_(regs.values(reg::XGM_STAT_TX_BYTE_LOW + block_, direction_counters)),
       rx_counters_(regs.values(reg::XGM_STAT_RX_BYTES_LOW + block_, direction_counters)),
-      accept_(std::move(accept)), resume_(std::move(resume)), on_burst_(std::move(on_burst)),
-      drops_(events, dropped_at_a_time), resume_later_(events, [this] { resume_send(); }),
+      accept_(std::move(accept)), resume_(std::move(resume)), toe_(toe), drops_(events, dropped_at_a_time),
+      resume_later_(events, [this] { resume_send(); }),
       tx_dropped_(counters["mac" + std::to_string(port) + ".tx_dropped"]),
       rx_filtered_(counters["mac" + std::to_string(port) + ".rx_filtered"]),
       rx_disabled_(counters["mac" + std::to_string(port) + ".rx_disabled"]),

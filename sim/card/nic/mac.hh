@@ -25,11 +25,10 @@ public:
     using Accept = std::function<void(unsigned port, Bytes frame, const Packet* intact)>;
     /// Wakes a user for which ready_or_wait() was false.
     using Resume = std::function<void(unsigned port, User user)>;
-    /// See ToeServices::burst().
-    using OnBurst = std::function<void(bool on)>;
 
+    /// @p toe gets the bursts; the constructor does not use it.
     Mac(unsigned port, EventQueue& events, RegisterBank& regs, Counters& counters, Accept accept,
-        Resume resume, OnBurst on_burst);
+        Resume resume, ToeServices& toe);
     /// Frames that one event may send although they are lost here: they fill no wire.
     static constexpr unsigned dropped_at_a_time = 256;
     void add_hooks(RegisterHooks& hooks);
@@ -50,7 +49,8 @@ public:
     void resume_send() override;
     void frame_in(Bytes frame) override { receive(frame, nullptr); }
     void packet_in(const Packet& frame) override { receive(frame.raw(), frame.intact() ? &frame : nullptr); }
-    void burst(bool on) override { on_burst_(on); }
+    [[nodiscard]] bool takes_bursts() const override { return toe_.takes_bursts(); }
+    void burst(bool on) override { toe_.burst(on); }
     void carrier(bool) override {} // no register latches a change: the driver polls XGM_SERDES_STAT
 
 private:
@@ -70,7 +70,7 @@ private:
     const std::span<std::uint32_t> tx_counters_, rx_counters_;                           ///< the same
     Accept accept_;
     Resume resume_;
-    OnBurst on_burst_;
+    ToeServices& toe_;
     std::array<bool, 2> waiting_{};     ///< users for which ready_or_wait() was false
     std::size_t first_user_ = 0;        ///< to wake first at the next time
     Budget drops_;                      ///< frames, in the present event

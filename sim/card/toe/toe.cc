@@ -203,12 +203,15 @@ bool Toe::frame_in(unsigned port, Bytes frame, const Packet* intact) {
     return impl_->frame_in(port, frame, intact);
 }
 
-/// A recording shows an ACK for each segment, as a capture does.
+/// Otherwise a recording, a subscriber and a fault of the n-th segment get each ACK.
+bool Toe::takes_bursts() const {
+    return !impl_->probe && !impl_->faults.sent.armed() && !impl_->faults.received.armed();
+}
+
 void Toe::burst(bool on) {
-    if (on && impl_->probe)
-        return;
     impl_->engine.burst(on);
-    impl_->rearm();
+    if (!on)
+        impl_->rearm();
 }
 
 void Toe::resume(unsigned port) {

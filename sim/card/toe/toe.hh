@@ -98,6 +98,7 @@ public:
     void control_wr(unsigned control_queue, Bytes wr) override;
     [[nodiscard]] bool congested() override;
     bool frame_in(unsigned port, Bytes frame, const Packet* intact = nullptr) override;
+    [[nodiscard]] bool takes_bursts() const override;
     void burst(bool on) override;
 
     // RdmaStream

@@ -37,9 +37,10 @@ TEST_F(WireTest, DeliversToTheOtherEndLaterAndInOrder) {
 struct BurstEnd : RecordingEnd {
     using RecordingEnd::RecordingEnd;
     void frame_in(Bytes) override { events += '.'; }
-    void packet_in(const Packet&) override { events += '.'; }
+    [[nodiscard]] bool takes_bursts() const override { return takes; }
     void burst(bool on) override { events += on ? '(' : ')'; }
     std::string events;
+    bool takes = true;
 };
 
 struct WireBurst : testing::Test {
@@ -47,27 +48,30 @@ struct WireBurst : testing::Test {
         wire.attach(a, "a.0");
         wire.attach(b, "b.0");
     }
-    /// What the receiver gets of three frames.
-    std::string sent(bool intact = true, unsigned frames = 3) {
-        for (unsigned n = 0; n < frames; ++n) {
-            Packet frame(100);
-            if (intact)
-                frame.set_intact();
-            wire.send(a, std::move(frame));
-        }
+    /// What the receiver gets.
+    std::string sent(std::uint32_t frames = 3) {
+        for (std::uint32_t number = 0; number < frames; ++number)
+            wire.send(a, numbered(number));
         queue.advance(queue.now());
         return std::exchange(b.events, {});
     }
     EventQueue queue;
     Wire wire{queue, "w"};
-    RecordingEnd a{queue};
-    BurstEnd b{queue};
+    BurstEnd a{queue}, b{queue};
 };
 
-TEST_F(WireBurst, TheIntactFramesOfATurnAreABurst) {
+TEST_F(WireBurst, TheFramesOfATurnAreABurst) {
     EXPECT_EQ(sent(), "(...)");
-    EXPECT_EQ(sent(true, 1), ".");
-    EXPECT_EQ(sent(false), "...") << "of an end that is no card";
+    EXPECT_EQ(sent(1), ".");
+}
+
+TEST_F(WireBurst, BothEndsMustTakeIt) {
+    for (BurstEnd* end : {&a, &b}) {
+        end->takes = false;
+        EXPECT_EQ(sent(), "...");
+        end->takes = true;
+    }
+    EXPECT_EQ(sent(), "(...)");
 }
 
 TEST_F(WireBurst, FramesThatSomebodySeesAreNone) {
@@ -85,8 +89,18 @@ TEST_F(WireBurst, FramesThatSomebodySeesAreNone) {
     EXPECT_EQ(sent(), "...") << "the replies are impaired";
 }
 
+TEST_F(WireBurst, AnObserverSeesTheRepliesToFramesThatWaitForDelivery) {
+    struct : WireObserver {
+        void frame(unsigned, Bytes, std::string_view) override {}
+    } observer;
+    wire.send(a, numbered(1));
+    wire.add_observer(observer);
+    EXPECT_EQ(sent(), "....");
+    wire.remove_observer(observer);
+}
+
 TEST_F(WireBurst, AHubHasNone) {
-    RecordingEnd third{queue};
+    BurstEnd third{queue};
     wire.attach(third, "c.0");
     EXPECT_EQ(sent(), "...");
 }

@@ -419,6 +419,17 @@ TEST_F(TcpTiming, OneAckCoversTheSegmentsOfABurst) {
     EXPECT_EQ(take_sent(), "A 1101 8002");
 }
 
+/// Three duplicate ACKs start fast retransmit.
+TEST_F(TcpTiming, EachSegmentBehindAHoleHasAnAckOfItsOwnInABurst) {
+    connect();
+    end.engine.burst(true);
+    send_segment({.seq = 5001, .ack = 1001, .data = std::string(1000, 'x')});
+    for (const std::uint32_t seq : {7001U, 8001U, 9001U})
+        send_segment({.seq = seq, .ack = 1001, .data = std::string(1000, 'x')});
+    end.engine.burst(false);
+    EXPECT_EQ(take_sent(), "A 1001 6001, A 1001 6001, A 1001 6001, A 1001 6001");
+}
+
 TEST_F(TcpTiming, AConnectionMayEndWithinABurst) {
     connect();
     end.engine.burst(true);
@@ -596,6 +607,19 @@ TEST_F(TcpTiming, ATailProbeWaitsForTheWire) {
     send_ack(2001);
     end.engine.resume(conn);
     EXPECT_EQ(take_sent(), "") << "once";
+}
+
+TEST_F(TcpTiming, ATailProbeIsNoSecondRetransmission) {
+    connect();
+    send(1000);
+    take_sent();
+    end.wire_ready = [] { return false; };
+    run(20 * millisecond);
+    for (int i = 0; i < 3; ++i)
+        send_ack(1001);
+    end.wire_ready = nullptr;
+    end.engine.resume(conn);
+    EXPECT_EQ(take_sent(), "A 1001 5001 +1000");
 }
 
 TEST_F(TcpTiming, AProbeLeavesAnAcknowledgementThatWaits) {
