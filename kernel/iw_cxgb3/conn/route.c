@@ -301,6 +301,7 @@ static int t3_route_check_l2t(struct l2t_entry *e, const struct net_device *ndev
  * @ep: endpoint with both addresses set; its namespace is valid, or net_may_have_ended is set
  *
  * Does not sleep. Return: 0; -EADDRNOTAVAIL if no port of the card has the local address,
+ * -ENETUNREACH for a broadcast or multicast address,
  * -EOPNOTSUPP if the destination is this host (the card has no loopback),
  * -EHOSTUNREACH if no route to the destination leads through this card, or if the entry is still
  * that of another interface.
@@ -330,6 +331,10 @@ int t3_route_resolve(struct t3_ep *ep)
 		dev_put(ndev);
 		return -EHOSTUNREACH;
 	}
+	if (rt->rt_flags & (RTCF_BROADCAST | RTCF_MULTICAST)) {	/* as TCP; also local then */
+		ret = -ENETUNREACH;
+		goto err_route;
+	}
 	if (rt->rt_flags & RTCF_LOCAL) {
 		ret = -EOPNOTSUPP;
 		goto err_route;
@@ -348,11 +353,12 @@ int t3_route_resolve(struct t3_ep *ep)
 	ret = l2t ? t3_route_check_l2t(l2t, rt->dst.dev) : -ENOMEM;
 	if (!ret)
 		ret = t3_route_charge_l2t(ep, l2t);
+	if (!ret)
+		ep->smt_idx = l2t->smt_idx;
 	t3_dev_leave(dev);
 	if (ret)
 		goto err_l2t;
 	ep->ndev = ndev;
-	ep->smt_idx = l2t->smt_idx;
 	ep->mtu = dst_mtu(&rt->dst);
 	spin_lock_bh(&ep->route_lock);
 	ep->dst = &rt->dst;
@@ -424,7 +430,7 @@ bool t3_route_purge(struct t3_ep *ep)
 	rcu_read_lock();
 	spin_lock_bh(&ep->route_lock);
 	e = ep->l2t;
-	if (e) {
+	if (e && t3_cm_has_tables(ep->cm)) {
 		t3_route_purge_l2t(ep, e);
 		/* An entry with a reference does not become unresolved again. */
 		reachable = READ_ONCE(e->state) != L2T_STATE_RESOLVING;

@@ -537,6 +537,12 @@ static void failed_resolution_keeps_no_reference(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, route_refs(&route->dst), 1);
 	KUNIT_EXPECT_EQ(test, netdev_refcnt_read(lo), refs);
 
+	route->rt_flags = RTCF_BROADCAST | RTCF_LOCAL;	/* as ip_route_output_key() sets them */
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), -ENETUNREACH);
+	KUNIT_EXPECT_EQ(test, route_refs(&route->dst), 1);
+	route->rt_flags = RTCF_MULTICAST | RTCF_LOCAL;
+	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), -ENETUNREACH);
+
 	route->rt_flags = 0;
 	route->dst.dev = other;
 	KUNIT_EXPECT_EQ(test, t3_route_resolve(ep), -EHOSTUNREACH);
@@ -915,7 +921,7 @@ static void removed_address_without_a_route_changes_nothing(struct kunit *test)
 }
 
 /* cxgb3 has freed its tables, while a message was built. */
-static void index_of_a_freed_entry(struct kunit *test)
+static void freed_entry_is_not_read(struct kunit *test)
 {
 	struct t3_ep *ep = new_ep_without_route(test);
 	struct l2t_entry *entry = kunit_kzalloc(test, sizeof(*entry), GFP_KERNEL);
@@ -927,6 +933,7 @@ static void index_of_a_freed_entry(struct kunit *test)
 	dev->cm->unplugged = true;
 	kunit_kfree(test, entry);
 	KUNIT_EXPECT_EQ(test, t3_route_l2t_index(ep), 0u);
+	KUNIT_EXPECT_FALSE(test, t3_route_purge(ep));
 	dev->cm->unplugged = false;
 	ep->l2t = NULL;
 	t3_ep_fsm_apply(ep, EP_EV_ABORT, 0);
@@ -959,7 +966,7 @@ static struct kunit_case route_cases[] = {
 	KUNIT_CASE(removed_address_ends_a_connection),
 	KUNIT_CASE(removed_address_releases_an_open),
 	KUNIT_CASE(removed_address_without_a_route_changes_nothing),
-	KUNIT_CASE(index_of_a_freed_entry),
+	KUNIT_CASE(freed_entry_is_not_read),
 	{}
 };
 
