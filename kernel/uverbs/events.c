@@ -195,24 +195,16 @@ static bool uv_events_enqueue_async(struct uv_events *events, struct uv_async_so
 	return true;
 }
 
-/* What read() still returns after the queue was closed for new events. */
-enum uv_after_close {
-	UV_CLOSE_DISCARD,	/* nothing: the unread events are discarded */
-	UV_CLOSE_KEEP,		/* the unread events */
-	UV_CLOSE_FATAL,		/* the unread events, then DEVICE_FATAL */
-};
-
-static void uv_events_close_queue(struct uv_events *events, enum uv_after_close after)
+/*
+ * Drops new events. Sources stay in the queue until they are read or released: a process has any
+ * number of CQs on a channel, and others wait for this lock. @fatal: DEVICE_FATAL follows.
+ */
+static void uv_events_close_queue(struct uv_events *events, bool fatal)
 {
-	struct uv_source *source, *next;
-
 	spin_lock_irq(&events->lock);
 	if (!events->closed)
-		events->fatal = after == UV_CLOSE_FATAL;
+		events->fatal = fatal;
 	WRITE_ONCE(events->closed, true);
-	if (after == UV_CLOSE_DISCARD)
-		list_for_each_entry_safe(source, next, &events->queue, in_queue)
-			uv_events_discard(events, source);
 	spin_unlock_irq(&events->lock);
 	wake_up_interruptible_all(&events->readers);
 	uv_events_wake(events);
@@ -460,7 +452,7 @@ static int uv_events_release(struct inode *inode, struct file *filp)
 	struct uv_file *file = events->file;
 
 	uv_events_unlist(events);
-	uv_events_close_queue(events, UV_CLOSE_DISCARD);
+	uv_events_close_queue(events, false);
 	uv_events_put(events);
 	uv_file_put(file);
 	return 0;
@@ -608,7 +600,6 @@ void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 {
 	struct mutex *lists = &file->base.device->lists_mutex;
 	bool removed = why == RDMA_REMOVE_DRIVER_REMOVE;
-	enum uv_after_close after = removed ? UV_CLOSE_FATAL : UV_CLOSE_KEEP;
 	struct uv_events *events;
 
 	lockdep_assert_held_write(&file->base.hw_destroy_rwsem);
@@ -617,7 +608,7 @@ void uv_events_teardown(struct uv_file *file, enum rdma_remove_reason why)
 		events = uv_events_unlist_first(file);
 		/* It exists, since its release waits for the mutex. */
 		if (events)
-			uv_events_close_queue(events, events->async ? after : UV_CLOSE_DISCARD);
+			uv_events_close_queue(events, events->async && removed);
 		mutex_unlock(lists);
 	} while (events);
 }
