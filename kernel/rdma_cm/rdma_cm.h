@@ -160,20 +160,24 @@ static inline bool cm_dev_removed(const struct cm_dev *dev)
 	return context_unsafe(READ_ONCE(dev->removed)); /* it never becomes false again */
 }
 
-/**
- * struct cm_iw_listener - what an iWARP device needs of a listener
- * @iw: what the provider sees
- * @listener: the listener, which has allocated this
- * @map_work: asks the port mapper
- * @mapping: the mapped port, or NULL
- * @mapped: what the provider sees of that port, if it is another one
- */
-struct cm_iw_listener {
+/* An address and port of a listener, as the provider sees it. */
+struct cm_iw_bound {
 	struct iw_cm_id iw;
 	struct cm_listener *listener;
+};
+
+/**
+ * struct cm_iw_listener - what an iWARP device needs of a listener, which has allocated this
+ * @own: its port
+ * @map_work: asks the port mapper
+ * @mapping: the mapped port, or NULL
+ * @mapped: that port, if it is another one
+ */
+struct cm_iw_listener {
+	struct cm_iw_bound own;
 	struct work_struct map_work;
 	struct cm_mapping *mapping;	/* id->listen_mutex */
-	struct iw_cm_id mapped;
+	struct cm_iw_bound mapped;
 };
 
 /**

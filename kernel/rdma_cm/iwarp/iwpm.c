@@ -670,7 +670,7 @@ static bool cm_mapping_changes_port(const struct cm_mapping *mapping)
 
 static int cm_mapped_listen(struct cm_listener *l)
 {
-	return l->dev->device->ops.iw_create_listen(&l->iw->mapped, l->id->backlog);
+	return l->dev->device->ops.iw_create_listen(&l->iw->mapped.iw, l->id->backlog);
 }
 
 /* Listens on the mapped port, too. */
@@ -683,13 +683,13 @@ static int cm_listener_set_mapping(struct cm_listener *l, struct cm_mapping *map
 	if (context_unsafe(l->map_cancelled))
 		return -ECANCELED;
 	if (cm_mapping_changes_port(mapping)) {
-		l->iw->mapped.local_addr = l->iw->iw.local_addr;
-		l->iw->mapped.m_local_addr = l->iw->iw.local_addr;
-		cm_addr_set_port((struct sockaddr *)&l->iw->mapped.m_local_addr,
+		l->iw->mapped.iw.local_addr = l->iw->own.iw.local_addr;
+		l->iw->mapped.iw.m_local_addr = l->iw->own.iw.local_addr;
+		cm_addr_set_port((struct sockaddr *)&l->iw->mapped.iw.m_local_addr,
 				 cm_addr_port(&mapping->addrs.mapped_local.sa));
-		l->iw->mapped.tos = l->iw->iw.tos;
-		l->iw->mapped.tos_set = l->iw->iw.tos_set;
-		l->iw->mapped.afonly = l->iw->iw.afonly;
+		l->iw->mapped.iw.tos = l->iw->own.iw.tos;
+		l->iw->mapped.iw.tos_set = l->iw->own.iw.tos_set;
+		l->iw->mapped.iw.afonly = l->iw->own.iw.afonly;
 		ret = cm_listener_call(l, cm_mapped_listen);
 	}
 	if (!ret)
@@ -699,11 +699,11 @@ static int cm_listener_set_mapping(struct cm_listener *l, struct cm_mapping *map
 
 static void cm_iwpm_map_work(struct work_struct *work)
 {
-	struct cm_listener *l = container_of(work, struct cm_iw_listener, map_work)->listener;
+	struct cm_listener *l = container_of(work, struct cm_iw_listener, map_work)->own.listener;
 	struct cm_mapping *mapping;
 	int ret;
 
-	mapping = cm_mapping_new(l->id, l->dev->device, (struct sockaddr *)&l->iw->iw.local_addr,
+	mapping = cm_mapping_new(l->id, l->dev->device, (struct sockaddr *)&l->iw->own.iw.local_addr,
 				 NULL);
 	if (mapping && !cm_iwpm_map(mapping, RDMA_NL_IWPM_ADD_MAPPING, l->dev, l)) {
 		mutex_lock(&l->id->listen_mutex);
@@ -738,7 +738,7 @@ void cm_iwpm_unmap_listener(struct cm_listener *l)
 	if (!mapping)
 		return;
 	if (cm_mapping_changes_port(mapping))
-		l->dev->device->ops.iw_destroy_listen(&l->iw->mapped);
+		l->dev->device->ops.iw_destroy_listen(&l->iw->mapped.iw);
 	l->iw->mapping = NULL;
 	cm_iwpm_unmap(mapping);
 }
@@ -851,7 +851,7 @@ void cm_iwpm_unmap_request(struct cm_listener *l, struct iw_cm_event *event)
 		}
 		spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 	}
-	cm_addr_set_port(&local_addr->sa, cm_addr_port((struct sockaddr *)&l->iw->iw.local_addr));
+	cm_addr_set_port(&local_addr->sa, cm_addr_port((struct sockaddr *)&l->iw->own.iw.local_addr));
 }
 
 /* The same for the reply to a connect. */

@@ -19,6 +19,27 @@ static struct nlmsghdr *cm_iwpm_msg_put(struct sk_buff *skb, u32 seq, u8 op)
 	return nlmsg_put(skb, 0, seq, RDMA_NL_GET_TYPE(RDMA_NL_IWCM, op), 0, NLM_F_REQUEST);
 }
 
+/* A message without attributes yet. Return: NULL without memory. */
+static struct sk_buff *cm_iwpm_msg_begin(u32 seq, u8 op)
+{
+	struct sk_buff *skb = cm_iwpm_msg_new(CM_IWPM_MSG_SIZE);
+
+	if (skb)
+		cm_iwpm_msg_put(skb, seq, op);
+	return skb;
+}
+
+/* Send it with its attributes. @err: not 0 if one of them did not fit. */
+static int cm_iwpm_msg_send(struct sk_buff *skb, int err, u32 portid)
+{
+	if (err) {
+		kfree_skb(skb);
+		return -EMSGSIZE;
+	}
+	nlmsg_end(skb, nlmsg_hdr(skb));
+	return rdma_nl_unicast(&init_net, skb, portid);
+}
+
 /* The daemon copies whole struct sockaddr_storage. */
 static int cm_iwpm_put_addr(struct sk_buff *skb, int type, const union cm_inet *addr)
 {
@@ -67,28 +88,16 @@ static int cm_iwpm_put_query(struct sk_buff *skb, const struct cm_iwpm_request *
 		nla_put_u32(skb, IWPM_NLA_QUERY_FLAGS, req->mapping->flags));
 }
 
-/* It has the attributes of @req. */
-static bool cm_iwpm_fill(struct sk_buff *skb, const struct cm_iwpm_request *req)
+static int cm_iwpm_put_attrs(struct sk_buff *skb, const struct cm_iwpm_request *req)
 {
-	struct nlmsghdr *nlh = cm_iwpm_msg_put(skb, req->seq, req->op);
-	int err;
-
-	if (!nlh)
-		return false;
 	switch (req->op) {
 	case RDMA_NL_IWPM_REG_PID:
-		err = cm_iwpm_put_register(skb, req);
-		break;
+		return cm_iwpm_put_register(skb, req);
 	case RDMA_NL_IWPM_ADD_MAPPING:
-		err = cm_iwpm_put_add(skb, req);
-		break;
+		return cm_iwpm_put_add(skb, req);
 	default:
-		err = cm_iwpm_put_query(skb, req);
+		return cm_iwpm_put_query(skb, req);
 	}
-	if (err)
-		return false;
-	nlmsg_end(skb, nlh);
-	return true;
 }
 
 /**
@@ -99,17 +108,15 @@ static bool cm_iwpm_fill(struct sk_buff *skb, const struct cm_iwpm_request *req)
  */
 int cm_iwpm_send_request(const struct cm_iwpm_request *req)
 {
-	struct sk_buff *skb = cm_iwpm_msg_new(CM_IWPM_MSG_SIZE);
+	struct sk_buff *skb = cm_iwpm_msg_begin(req->seq, req->op);
 	int ret;
 
 	if (!skb)
 		return -ENOMEM;
-	if (!cm_iwpm_fill(skb, req)) {
-		kfree_skb(skb);
-		return -EMSGSIZE;
-	}
-	if (req->op != RDMA_NL_IWPM_REG_PID)
-		return rdma_nl_unicast(&init_net, skb, req->daemon.portid);
+	ret = cm_iwpm_put_attrs(skb, req);
+	if (ret || req->op != RDMA_NL_IWPM_REG_PID)
+		return cm_iwpm_msg_send(skb, ret, req->daemon.portid);
+	nlmsg_end(skb, nlmsg_hdr(skb));
 	ret = rdma_nl_multicast(&init_net, skb, RDMA_NL_GROUP_IWPM, GFP_KERNEL);
 	/* From 6.12 any process can join the group, and not read. The daemon may have it. */
 	return ret == -ENOBUFS ? 0 : ret;
@@ -118,19 +125,13 @@ int cm_iwpm_send_request(const struct cm_iwpm_request *req)
 /* The daemon forgets a mapping. It does not answer. Return: as cm_iwpm_send_request(). */
 int cm_iwpm_send_remove(const struct cm_iwpm_daemon *daemon, u32 seq, const union cm_inet *local)
 {
-	struct sk_buff *skb = cm_iwpm_msg_new(CM_IWPM_MSG_SIZE);
-	struct nlmsghdr *nlh;
+	struct sk_buff *skb = cm_iwpm_msg_begin(seq, RDMA_NL_IWPM_REMOVE_MAPPING);
 
 	if (!skb)
 		return -ENOMEM;
-	nlh = cm_iwpm_msg_put(skb, seq, RDMA_NL_IWPM_REMOVE_MAPPING);
-	if (!nlh || nla_put_u32(skb, IWPM_NLA_MANAGE_MAPPING_SEQ, daemon->echo) ||
-	    cm_iwpm_put_addr(skb, IWPM_NLA_MANAGE_ADDR, local)) {
-		kfree_skb(skb);
-		return -EMSGSIZE;
-	}
-	nlmsg_end(skb, nlh);
-	return rdma_nl_unicast(&init_net, skb, daemon->portid);
+	return cm_iwpm_msg_send(skb, nla_put_u32(skb, IWPM_NLA_MANAGE_MAPPING_SEQ, daemon->echo) ||
+				     cm_iwpm_put_addr(skb, IWPM_NLA_MANAGE_ADDR, local),
+				daemon->portid);
 }
 
 /* Does not sleep. Return: false if @skb is full. */
@@ -153,19 +154,13 @@ bool cm_iwpm_put_mapping(struct sk_buff *skb, const struct cm_mapping *mapping, 
 
 static int cm_iwpm_send_mapinfo_num(const struct cm_iwpm_daemon *daemon, u32 number)
 {
-	struct sk_buff *skb = cm_iwpm_msg_new(CM_IWPM_MSG_SIZE);
-	struct nlmsghdr *nlh;
+	struct sk_buff *skb = cm_iwpm_msg_begin(0, RDMA_NL_IWPM_MAPINFO_NUM);
 
 	if (!skb)
 		return -ENOMEM;
-	nlh = cm_iwpm_msg_put(skb, 0, RDMA_NL_IWPM_MAPINFO_NUM);
-	if (!nlh || nla_put_u32(skb, IWPM_NLA_MAPINFO_SEQ, 0) ||
-	    nla_put_u32(skb, IWPM_NLA_MAPINFO_SEND_NUM, number)) {
-		kfree_skb(skb);
-		return -EMSGSIZE;
-	}
-	nlmsg_end(skb, nlh);
-	return rdma_nl_unicast(&init_net, skb, daemon->portid);
+	return cm_iwpm_msg_send(skb, nla_put_u32(skb, IWPM_NLA_MAPINFO_SEQ, 0) ||
+				     nla_put_u32(skb, IWPM_NLA_MAPINFO_SEND_NUM, number),
+				daemon->portid);
 }
 
 /*
@@ -218,16 +213,9 @@ int cm_iwpm_send_mapinfo(const struct cm_iwpm_daemon *daemon, struct cm_iwpm_map
 /* In the daemon's own send, so this does not wait. */
 int cm_iwpm_send_hello(u32 portid, u16 version)
 {
-	struct sk_buff *skb = cm_iwpm_msg_new(CM_IWPM_MSG_SIZE);
-	struct nlmsghdr *nlh;
+	struct sk_buff *skb = cm_iwpm_msg_begin(0, RDMA_NL_IWPM_HELLO);
 
 	if (!skb)
 		return -ENOMEM;
-	nlh = cm_iwpm_msg_put(skb, 0, RDMA_NL_IWPM_HELLO);
-	if (!nlh || nla_put_u16(skb, IWPM_NLA_HELLO_ABI_VERSION, version)) {
-		kfree_skb(skb);
-		return -EMSGSIZE;
-	}
-	nlmsg_end(skb, nlh);
-	return rdma_nl_unicast(&init_net, skb, portid);
+	return cm_iwpm_msg_send(skb, nla_put_u16(skb, IWPM_NLA_HELLO_ABI_VERSION, version), portid);
 }

@@ -270,7 +270,7 @@ static void cm_iw_cancel(struct cm_id *id)
 
 static struct cm_listener *cm_iw_to_listener(struct iw_cm_id *iw)
 {
-	return container_of(iw, struct cm_iw_listener, iw)->listener;
+	return container_of(iw, struct cm_iw_bound, iw)->listener;
 }
 
 static void cm_iw_listener_get(struct iw_cm_id *iw)
@@ -321,24 +321,14 @@ static int cm_listener_upcall(struct iw_cm_id *iw, struct iw_cm_event *iw_event)
 	return cm_iw_request(cm_iw_to_listener(iw), iw_event);
 }
 
-static struct cm_listener *cm_mapped_to_listener(struct iw_cm_id *iw)
+static void cm_iw_bound_init(struct cm_iw_bound *bound, struct cm_listener *l)
 {
-	return container_of(iw, struct cm_iw_listener, mapped)->listener;
-}
-
-static void cm_mapped_get(struct iw_cm_id *iw)
-{
-	cm_listener_get(cm_mapped_to_listener(iw));
-}
-
-static void cm_mapped_put(struct iw_cm_id *iw)
-{
-	cm_listener_put(cm_mapped_to_listener(iw));
-}
-
-static int cm_mapped_upcall(struct iw_cm_id *iw, struct iw_cm_event *event)
-{
-	return cm_iw_request(cm_mapped_to_listener(iw), event);
+	bound->listener = l;
+	bound->iw.device = l->dev->device;
+	bound->iw.context = &l->id->base.id;	/* for the namespace, inside the call */
+	bound->iw.event_handler = cm_listener_upcall;
+	bound->iw.add_ref = cm_iw_listener_get;
+	bound->iw.rem_ref = cm_iw_listener_put;
 }
 
 static int cm_iw_listen(struct cm_listener *l)
@@ -353,20 +343,11 @@ static int cm_iw_listen(struct cm_listener *l)
 	l->iw = cm_zalloc_nowait(l->id->memcg, sizeof(*l->iw));
 	if (!l->iw)
 		return -ENOMEM;
-	l->iw->listener = l;
-	l->iw->iw.device = device;
-	l->iw->iw.context = &l->id->base.id;	/* for the namespace, inside the call */
-	l->iw->iw.event_handler = cm_listener_upcall;
-	l->iw->iw.add_ref = cm_iw_listener_get;
-	l->iw->iw.rem_ref = cm_iw_listener_put;
-	l->iw->mapped.device = device;
-	l->iw->mapped.context = l->iw->iw.context;
-	l->iw->mapped.event_handler = cm_mapped_upcall;
-	l->iw->mapped.add_ref = cm_mapped_get;
-	l->iw->mapped.rem_ref = cm_mapped_put;
-	cm_iw_set_addrs(&l->iw->iw, l->id, (struct sockaddr *)&l->addr);
+	cm_iw_bound_init(&l->iw->own, l);
+	cm_iw_bound_init(&l->iw->mapped, l);
+	cm_iw_set_addrs(&l->iw->own.iw, l->id, (struct sockaddr *)&l->addr);
 	cm_port_share_tcp(l->id, device, true);
-	ret = device->ops.iw_create_listen(&l->iw->iw, l->id->backlog);
+	ret = device->ops.iw_create_listen(&l->iw->own.iw, l->id->backlog);
 	cm_port_share_tcp(l->id, device, false);
 	if (!ret)
 		cm_iwpm_map_listener(l);
@@ -376,7 +357,7 @@ static int cm_iw_listen(struct cm_listener *l)
 static void cm_iw_unlisten(struct cm_listener *l)
 {
 	cm_iwpm_unmap_listener(l);
-	l->dev->device->ops.iw_destroy_listen(&l->iw->iw);
+	l->dev->device->ops.iw_destroy_listen(&l->iw->own.iw);
 }
 
 /* --- QPs ------------------------------------------------------------------ */
