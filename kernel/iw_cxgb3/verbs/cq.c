@@ -613,6 +613,7 @@ static int t3_cq_user_respond(struct t3_cq *cq, struct t3_ucontext *uc, struct i
 		.cqid = cq->id,
 		.size_log2 = ilog2(cq->entries),
 	};
+	const struct t3_mmap ring = { .mem = cq->ring };
 	size_t bytes = (size_t)cq->entries * T3_CQE_BYTES;
 
 	cq->status_word = udata->outlen >= sizeof(resp);
@@ -622,7 +623,7 @@ static int t3_cq_user_respond(struct t3_cq *cq, struct t3_ucontext *uc, struct i
 	} else if (udata->outlen < sizeof(struct t3_create_cq_resp_v0)) {
 		return -EINVAL;
 	}
-	cq->map = t3_mmap_insert(uc, &cq->ring, PAGE_ALIGN(bytes));
+	cq->map = t3_mmap_insert(uc, &ring, PAGE_ALIGN(bytes));
 	if (IS_ERR(cq->map))
 		return PTR_ERR(cq->map);
 	resp.key = rdma_user_mmap_get_offset(&cq->map->rdma);

@@ -268,16 +268,19 @@ static int t3_qp_user_respond(struct t3_qp *qp, struct t3_ucontext *uc, struct i
 		.sq_size_log2 = sizes->sq_log2,
 		.rq_size_log2 = sizes->rq_log2,
 	};
-	phys_addr_t doorbell = dev->info.udbell_physbase +
-			       t3_doorbell_page(qp->id, dev->qp_group_size);
+	const struct t3_mmap ring = { .mem = qp->ring };
+	const struct t3_mmap doorbell = {
+		.doorbell = dev->info.udbell_physbase +
+			    t3_doorbell_page(qp->id, dev->qp_group_size),
+	};
 	int err;
 
 	if (udata->outlen < sizeof(resp))
 		return -EINVAL;
-	qp->map = t3_mmap_insert(uc, &qp->ring, qp->ring.size);
+	qp->map = t3_mmap_insert(uc, &ring, qp->ring.size);
 	if (IS_ERR(qp->map))
 		return PTR_ERR(qp->map);
-	qp->db_map = t3_mmap_insert_doorbell(uc, doorbell);
+	qp->db_map = t3_mmap_insert(uc, &doorbell, PAGE_SIZE);
 	if (IS_ERR(qp->db_map)) {
 		err = PTR_ERR(qp->db_map);
 		goto err_map;

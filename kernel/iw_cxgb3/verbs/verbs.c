@@ -159,36 +159,23 @@ static void t3_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
 }
 
-static struct t3_mmap *t3_mmap_entry_insert(struct t3_ucontext *uc, struct t3_mmap *map, size_t len)
+/*
+ * @what: the ring or the doorbell page. Return: its entry. Keys are page aligned and fit 32 bits, as
+ * old libraries expect.
+ */
+struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_mmap *what, size_t len)
 {
-	/* Keys are page aligned and fit 32 bits, as old libraries expect. */
-	int err = rdma_user_mmap_entry_insert(&uc->ibucontext, &map->rdma, len);
+	struct t3_mmap *map = kmemdup(what, sizeof(*what), GFP_KERNEL_ACCOUNT);
+	int err;
 
+	if (!map)
+		return ERR_PTR(-ENOMEM);
+	err = rdma_user_mmap_entry_insert(&uc->ibucontext, &map->rdma, len);
 	if (err) {
 		kfree(map);
 		return ERR_PTR(err);
 	}
 	return map;
-}
-
-struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem, size_t len)
-{
-	struct t3_mmap *map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
-
-	if (!map)
-		return ERR_PTR(-ENOMEM);
-	map->mem = *mem;
-	return t3_mmap_entry_insert(uc, map, len);
-}
-
-struct t3_mmap *t3_mmap_insert_doorbell(struct t3_ucontext *uc, phys_addr_t addr)
-{
-	struct t3_mmap *map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
-
-	if (!map)
-		return ERR_PTR(-ENOMEM);
-	map->doorbell = addr;
-	return t3_mmap_entry_insert(uc, map, PAGE_SIZE);
 }
 
 /* Neither the object nor a mapping uses the memory any more. */

@@ -289,8 +289,7 @@ static inline gfp_t t3_gfp(bool user)
 extern const struct ib_device_ops t3_verbs_ops, t3_qp_ops, t3_cq_ops, t3_mr_ops;
 
 /* verbs.c. The entry takes over the ring's memory. Return error pointers. */
-struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem, size_t len);
-struct t3_mmap *t3_mmap_insert_doorbell(struct t3_ucontext *uc, phys_addr_t addr);
+struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_mmap *what, size_t len);
 
 /* pbl.c */
 void t3_pd_init(struct t3_pd *pd);

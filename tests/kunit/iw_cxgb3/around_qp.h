@@ -217,22 +217,14 @@ static int fake_copy_to(struct ib_udata *udata, void *from, size_t len)
 	return card.respond_error;
 }
 
-struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem, size_t len)
+struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_mmap *what, size_t len)
 {
-	struct t3_mmap *map = kzalloc(sizeof(*map), GFP_KERNEL);
+	struct t3_mmap *map = kmemdup(what, sizeof(*what), GFP_KERNEL);
 
 	if (!map)
 		return ERR_PTR(-ENOMEM);
-	map->mem = *mem;
 	card.entries++;
 	return map;
-}
-
-struct t3_mmap *t3_mmap_insert_doorbell(struct t3_ucontext *uc, phys_addr_t addr)
-{
-	struct t3_dma none = {};
-
-	return t3_mmap_insert(uc, &none, PAGE_SIZE);
 }
 
 static void fake_entry_remove(struct rdma_user_mmap_entry *entry)

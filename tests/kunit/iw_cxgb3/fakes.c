@@ -53,7 +53,7 @@ FIXED(int, t3_id_get(struct t3_dev *dev, struct t3_ids *ids, struct t3_quota *qu
 EMPTY(t3_id_put(struct t3_ids *ids, struct t3_quota *quota, u32 id))
 EMPTY(t3_pbl_free(struct t3_dev *dev, struct t3_quota *quota, u32 addr, u32 bytes))
 
-struct t3_mmap * __weak t3_mmap_insert(struct t3_ucontext *uc, const struct t3_dma *mem, size_t len)
+struct t3_mmap * __weak t3_mmap_insert(struct t3_ucontext *uc, const struct t3_mmap *of, size_t len)
 {
 	return NULL;
 }

@@ -270,23 +270,22 @@ static void open_without_memory_releases_the_module(struct kunit *test)
 /* kmemleak reports the entries that are not freed. */
 static void refused_mapping_is_freed(struct kunit *test)
 {
-	const struct t3_dma ring = { .size = PAGE_SIZE };
+	const struct t3_mmap ring = { .mem.size = PAGE_SIZE };
 
 	open_device(test);
 	seen.insert_error = -ENOSPC;
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(t3_mmap_insert(context, &ring, PAGE_SIZE)), -ENOSPC);
-	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(t3_mmap_insert_doorbell(context, DOORBELL)),
-			-ENOSPC);
 	close_device(test);
 }
 
 static void last_mapping_frees_the_ring(struct kunit *test)
 {
+	const struct t3_mmap doorbell = { .doorbell = DOORBELL };
+	struct t3_mmap ring = {};
 	struct t3_mmap *map;
-	struct t3_dma ring;
 
 	open_device(test);
-	KUNIT_ASSERT_EQ(test, t3_dma_alloc(dev, &ring, PAGE_SIZE, GFP_KERNEL), 0);
+	KUNIT_ASSERT_EQ(test, t3_dma_alloc(dev, &ring.mem, PAGE_SIZE, GFP_KERNEL), 0);
 	count_uncharged();
 	map = t3_mmap_insert(context, &ring, PAGE_SIZE);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(map));
@@ -295,7 +294,7 @@ static void last_mapping_frees_the_ring(struct kunit *test)
 	t3_mmap_free(&map->rdma);
 	KUNIT_EXPECT_EQ(test, seen.rings, 0);
 
-	map = t3_mmap_insert_doorbell(context, DOORBELL);
+	map = t3_mmap_insert(context, &doorbell, PAGE_SIZE);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(map));
 	KUNIT_EXPECT_EQ(test, uncharged(), 0);
 	map->rdma.ucontext = &context->ibucontext;
