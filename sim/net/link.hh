@@ -16,7 +16,7 @@ public:
     /// The same, from a sender of this process. A receiver that does not know of missing sums gets a complete
     /// frame.
     virtual void packet_in(const Packet& frame) { frame_in(frame); }
-    /// Whether it is a card of which nobody sees the segments or counts them.
+    /// Whether it is a card whose segments nothing observes or counts.
     [[nodiscard]] virtual bool takes_bursts() const { return false; }
     /// More frames follow at once (true), or the last one has come (false): one ACK may cover several
     /// segments. Only if both ends of the link take bursts.

@@ -132,7 +132,7 @@ void Wire::deliver_later(unsigned from, Time when, Packet&& frame) {
     });
 }
 
-/// Whether it joins two cards, and nobody sees the frames.
+/// Whether it joins two cards, and nothing observes the frames.
 bool Wire::has_bursts() const {
     const auto alone = [](const auto& port) { return !port->impairer; };
     const auto takes = [](const Endpoint* end) { return end->takes_bursts(); };

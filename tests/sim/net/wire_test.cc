@@ -74,7 +74,7 @@ TEST_F(WireBurst, BothEndsMustTakeIt) {
     EXPECT_EQ(sent(), "(...)");
 }
 
-TEST_F(WireBurst, FramesThatSomebodySeesAreNone) {
+TEST_F(WireBurst, FramesThatAreObservedAreNone) {
     struct : WireObserver {
         void frame(unsigned, Bytes, std::string_view) override {}
     } observer;

@@ -670,7 +670,7 @@ TEST_F(Program, AFileThatMayNotGrowStopsTheCaptureOnly) {
     EXPECT_EQ(ask(R"({"command": "cards"})")["ok"], true);
 }
 
-/// Nobody reads it.
+/// It has no reader.
 TEST_F(Program, ARecordingIntoAFifoIsRefused) {
     start_two_cards();
     ASSERT_EQ(mkfifo(at("fifo").c_str(), 0600), 0);
