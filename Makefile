@@ -15,7 +15,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help deps configure sim tools provider examples modules build format format-check check test test-long test-big-endian test-races demo bench bench-sim \
+.PHONY: help deps configure sim tools provider examples modules build format format-check check test test-long test-big-endian test-races netdev-tests demo bench bench-sim \
 	bench-uverbs bench-cm build-cost kernel-check upstream mutants tidy install uninstall deb clean
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo "  make upstream   series of patches for Linux and rdma-core in build/upstream; the one for Linux is built and checked in a kernel's source (needs root)"
 	@echo "  make test-long  the jobs of the long run whose inputs have changed (JOB='a b': these; tests/run long --list: all)"
 	@echo "  make test-races one thread held at each point of the modules while another operation runs (SAMPLE=n SEED=n JOBS=n PAIR=name KERNEL=debug|stock SUITE=...)"
+	@echo "  make netdev-tests  the kernel's own driver tests, with cxgb3 on the model between two guests (TEST='ping.py csum.py': these); tests/netdev"
 	@echo "  make test-big-endian  unit tests of portable code for s390x, under qemu-user"
 	@echo "  make test CAPTURES=1  every system test with its wires captured and checked by tshark"
 	@echo "  make mutants    quality of the tests: removes one get, put, lock ... at a time (SAMPLE=20 SEED=1: a part)"
@@ -101,6 +102,10 @@ test-big-endian: deps
 test-races: deps
 	@tests/races/run $(if $(KERNEL),--kernel $(KERNEL)) $(if $(SUITE),--suite $(SUITE)) $(if $(SAMPLE),--sample $(SAMPLE)) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(filter command line,$(origin JOBS)),--jobs $(JOBS)) $(if $(PAIR),--pair '$(PAIR)')
+
+# TEST='a b': these tests. Also in test-long.
+netdev-tests: deps sim
+	@tests/netdev/run $(TEST)
 
 demo: deps
 	@tools/lab/demo

@@ -238,6 +238,11 @@ def jobs(build, captures):
     seed, junit = str(int(time.time())), results / "hostile-card.xml"
     command = ["tests/hostile_card/run", "--seconds", str(FUZZ_SECONDS), "--seed", seed, "--junit", junit]
     yield Job(Stage("hostile-card", command, junit, 2 * FUZZ_SECONDS), (*RACES, "tests/hostile_card"), seed=seed)
+    junit = results / "netdev.xml"
+    yield Job(
+        Stage("netdev", ["tests/netdev/run", "--out", results / "netdev", "--junit", junit], junit, 7200),
+        (*MODEL, "tools/lab", "tests/netdev"),
+    )
     folder = build / "big-endian"
     yield Job(
         Stage("big-endian", ["tests/big-endian/run", folder], folder / "ctest.xml"),

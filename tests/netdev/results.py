@@ -18,6 +18,8 @@ _SHELL = re.compile(r"^TEST: (?P<name>.*?)\s+\[ ?(?P<result>[A-Z]+) ?\]\s*$")
 _SHELL_RESULTS = {"OK": PASS, "FAIL": FAIL, "SKIP": SKIP, "XFAIL": SKIP}
 _KTAP_RESULT = re.compile(r"^(not )?ok \d+")
 _REASON_LINES = 3
+_ERROR = re.compile(r"[\w.]*(Error|Exception|Failure|Ex|Terminate|TimeoutExpired)\b(:|$)")
+_COMMAND = re.compile(r"CMD|\s+STDERR: ")  # that failed, and what it printed
 
 
 @dataclass
@@ -49,14 +51,13 @@ class Outcome:
 
 def _why(lines: list[str]) -> str:
     """The end of a subtest's diagnostics: its failed checks, or the message of its exception."""
-    texts = [line.lstrip("# ").rstrip() for line in lines]
-    checks = [text for text in texts if text.startswith("Check failed")]
-    errors = [
-        text.partition("Exception|")[2].strip()
-        for text in texts
-        if re.match(r"(Defer )?Exception\| +\S*(Error|Exception|Failure|Ex|Terminate)\b", text)
-    ]
-    return "; ".join(dict.fromkeys([*checks[:_REASON_LINES], *errors[-1:]])) or "; ".join(texts[-_REASON_LINES:])
+    texts = [re.sub(r"^(Defer )?Exception\| ?", "", line.lstrip("# ")).rstrip() for line in lines]
+    found = [text for text in texts if text.startswith("Check failed")][:_REASON_LINES]
+    errors = [at for at, text in enumerate(texts) if _ERROR.match(text)]
+    if errors:
+        said = [text.strip() for text in texts[errors[-1] + 1 :] if _COMMAND.match(text)]
+        found += [texts[errors[-1]].strip(), *said]
+    return "; ".join(dict.fromkeys(found)) or "; ".join(texts[-_REASON_LINES:])
 
 
 def parse(program: str, lines: list[tuple[float, str]], status: int, began: float) -> list[Result]:
@@ -66,11 +67,14 @@ def parse(program: str, lines: list[tuple[float, str]], status: int, began: floa
     failed = any(result.outcome == FAIL for result in results)
     end = lines[-1][0] if lines else began
     if status in TIMED_OUT:
+        results = [result for result in results if result.name != f"{program}:end"]
         results.append(Result(f"{program}:end", FAIL, "it did not end in time", end - began, text[-40:]))
     elif status == KSFT_SKIP and not results:
         results.append(Result(program, SKIP, _why(text) or "it skips itself", end - began, text[-40:]))
     elif status not in (0, KSFT_SKIP) and not failed:
         results.append(Result(f"{program}:end", FAIL, f"status {status}: {_why(text)}", end - began, text[-40:]))
+    elif not results and "1..0" in text:
+        results.append(Result(program, SKIP, _why(text[:-1]), end - began, text))
     elif not results:
         results.append(Result(f"{program}:end", FAIL, "it printed no result", end - began, text[-40:]))
     return results
@@ -109,7 +113,7 @@ def _ktap(program: str, lines: list[tuple[float, str]], began: float) -> list[Re
             outcome = SKIP
         reason = "" if outcome == PASS else re.sub(r"^(SKIP|XFAIL)\s*", "", note, flags=re.IGNORECASE)
         if outcome != PASS and not reason:
-            reason = _why(test.lines) if outcome == FAIL else "it skips itself"
+            reason = _why(test.lines) or "it has no reason"
         results.append(Result(f"{program}:{name}", outcome, reason, when - began, test.lines))
         began = when
     plan = suites[0].plan

@@ -12,7 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-from . import arch, build, cache, control, image, kernel, paths, qemu, siw, snapshot, stack, wirecheck
+from . import arch, build, cache, control, image, kernel, paths, qemu, selftests, siw, snapshot, stack, wirecheck
 from .errors import LabError, UsageError
 from .lab import Lab
 from .machine import Machine
@@ -236,6 +236,7 @@ def show_cache(options) -> int:
             *(cache.key("qemu", qemu.recipe(machine)) for machine in arch.ARCHITECTURES.values()),
             *images,
             *kernel.keys(),
+            *map(selftests.key, kernel.SOURCES),
         }
         for name in images.keys() & {item.name for item in cache.entries()}:
             made = image.get(images[name])
