@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Results of the kernel's driver tests: tests/netdev/results.py, and the list of what a T3 lacks."""
 
+import argparse
 import json
 import sys
 
+import loading
 import pytest
-from labkit import paths
+from labkit import LabError, image, paths, selftests
 
 sys.path.insert(0, str(paths.REPO / "tests/netdev"))
 
@@ -127,6 +129,18 @@ def test_what_is_listed_and_does_not_fail_is_a_failure_of_the_list(outcome, reas
     assert judged(LIST, found) == [("some.py:fails", FAIL, reason), ("some.py:raises.v4", SKIP, "no channels")]
 
 
+SKIPS = '[skips]\n"some.py:fails" = "no statistics"\n'
+
+
+@pytest.mark.parametrize(
+    "outcome, judgement",
+    [(SKIP, (SKIP, "no statistics")), (PASS, (FAIL, "listed, but passes")), (FAIL, (FAIL, "a check failed"))],
+)
+def test_the_list_has_the_reasons_of_those_that_skip_themselves_without_one(outcome, judgement):
+    found = [Result("some.py:fails", outcome, "" if outcome == PASS else "a check failed")]
+    assert judged(SKIPS, found) == [("some.py:fails", *judgement)]
+
+
 def test_an_entry_without_a_subtest_is_a_failure_of_the_list():
     assert judged(LIST, [Result("some.py:fails", FAIL)])[1:] == [
         ("some.py:raises.*", FAIL, "listed, but there is no such subtest")
@@ -172,3 +186,37 @@ def test_the_json_has_the_form_of_the_ci():
 )
 def test_the_result_of_a_test_is_that_of_its_subtests(outcomes, whole):
     assert Outcome("t", "p", [Result("p:s", outcome) for outcome in outcomes], 0.0).outcome == whole
+
+
+@pytest.fixture
+def installed(tmp_path):
+    (tmp_path / "kselftest-list.txt").write_text("drivers/net:ping.py\ndrivers/net/hw:csum.py\n")
+    return tmp_path
+
+
+def test_the_tests_are_those_of_the_installed_list(installed):
+    assert selftests.listed(installed) == [("drivers/net", "ping.py"), ("drivers/net/hw", "csum.py")]
+
+
+def test_named_tests_are_chosen_and_unknown_ones_refused(installed, capsys):
+    program = loading.program("tests/netdev/run")
+    parser = argparse.ArgumentParser()
+    assert [test.program for test in program.chosen(installed, [], parser)] == ["ping.py", "csum.py"]
+    assert program.chosen(installed, ["csum.py"], parser) == [("drivers/net/hw", "csum.py")]
+    with pytest.raises(SystemExit):
+        program.chosen(installed, ["ping"], parser)
+    assert "no such test: ping" in capsys.readouterr().err
+
+
+def test_modules_of_debian_are_copied(tmp_path):
+    made = image.Image("forky", tmp_path, "7.2", ())
+    source = made.build_root / "usr/lib/modules/7.2/kernel/drivers/net"
+    for name in selftests.MODULES:
+        file = source / (f"{name}.xz" if name.endswith(".ko") else f"{name}/{name}.ko.xz")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"")
+    selftests.modules(made, tmp_path / "goal")
+    assert (tmp_path / "goal/macsec.ko.xz").exists() and (tmp_path / "goal/vxlan/vxlan.ko.xz").exists()
+    (source / "macsec.ko.xz").unlink()
+    with pytest.raises(LabError, match="has no drivers/net/macsec.ko"):
+        selftests.modules(made, tmp_path / "again")

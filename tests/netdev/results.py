@@ -125,10 +125,14 @@ def _ktap(program: str, lines: list[tuple[float, str]], began: float) -> list[Re
 
 
 class Expected:
-    """The list of subtests that cannot pass, each with a reason. A name may have * for any characters."""
+    """The list of subtests that cannot pass, each with a reason. A name may have * for any characters. Those of the
+    section `skips` skip themselves, and only the list has the reason; the others fail."""
+
+    SKIPS = "skips"
 
     def __init__(self, text: str):
         self.reasons: dict[str, str] = {}
+        self._skips: set[str] = set()
         for section, entries in tomllib.loads(text).items():
             for name, reason in entries.items():
                 if name in self.reasons:
@@ -136,6 +140,8 @@ class Expected:
                 if not isinstance(reason, str) or not reason.strip():
                     raise ValueError(f"{name} in [{section}] has no reason")
                 self.reasons[name] = reason
+                if section == self.SKIPS:
+                    self._skips.add(name)
         self._met: set[str] = set()
 
     def of(self, name: str) -> str | None:
@@ -147,16 +153,16 @@ class Expected:
         return None
 
     def judge(self, results: list[Result]) -> None:
-        """A listed subtest that fails is a skip; one that passes, or skips itself, is a failure of the list."""
+        """What does not pass as listed is a skip; anything else that is listed is a failure of the list."""
         for result in results:
             entry = self.of(result.name)
             if entry is None:
                 continue
-            if result.outcome == FAIL:
+            if result.outcome == (SKIP if entry in self._skips else FAIL):
                 result.outcome, result.reason = SKIP, self.reasons[entry]
             elif result.outcome == PASS:
                 result.outcome, result.reason = FAIL, "listed, but passes"
-            else:
+            elif result.outcome == SKIP:
                 result.outcome, result.reason = FAIL, f"listed, but skips itself: {result.reason}"
 
     def unmet(self, programs: set[str]) -> list[Result]:

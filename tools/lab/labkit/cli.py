@@ -236,7 +236,7 @@ def show_cache(options) -> int:
             *(cache.key("qemu", qemu.recipe(machine)) for machine in arch.ARCHITECTURES.values()),
             *images,
             *kernel.keys(),
-            *map(selftests.key, kernel.SOURCES),
+            *map(selftests.key, selftests.SUITES),
         }
         for name in images.keys() & {item.name for item in cache.entries()}:
             made = image.get(images[name])

@@ -8,6 +8,7 @@ from pathlib import Path
 from . import arch, buildroot, cache, image, kernel, mirror, paths, progress
 from .errors import LabError
 
+SUITES = ("forky",)  # that they have been tried with
 TARGETS = ("drivers/net", "drivers/net/hw")
 # What these targets are built from.
 PARTS = (
@@ -54,6 +55,7 @@ GUEST_PACKAGES = (
     "jq",
     "libelf1t64",
     "liburing2",
+    "linux-libc-dev",
     "netsniff-ng",
     "openssh-client",
     "openssh-server",
