@@ -78,6 +78,11 @@ def test_subtests_of_shell_scripts_are_results():
     ]
 
 
+def test_a_shell_script_may_skip_itself_with_a_result():
+    text = "TEST: SKIP: dev eth0 does not support loopback feature              [ OK ]\n"
+    assert rows(parsed(text, 4, "loopback.sh")) == [("loopback.sh", SKIP, "dev eth0 does not support loopback feature")]
+
+
 def test_missing_results_are_a_failure():
     cut = "\n".join(KTAP.splitlines()[:3]) + "\n"
     assert rows(parsed(cut, 0))[1:] == [("some.py:end", FAIL, "5 subtests were announced, 1 reported")]

@@ -55,8 +55,8 @@ def _why(lines: list[str]) -> str:
     found = [text for text in texts if text.startswith("Check failed")][:_REASON_LINES]
     errors = [at for at, text in enumerate(texts) if _ERROR.match(text)]
     if errors:
-        said = [text.strip() for text in texts[errors[-1] + 1 :] if _COMMAND.match(text)]
-        found += [texts[errors[-1]].strip(), *said]
+        printed = [text.strip() for text in texts[errors[-1] + 1 :] if _COMMAND.match(text)]
+        found += [texts[errors[-1]].strip(), *printed]
     return "; ".join(dict.fromkeys(found)) or "; ".join(texts[-_REASON_LINES:])
 
 
@@ -81,17 +81,21 @@ def parse(program: str, lines: list[tuple[float, str]], status: int, began: floa
 
 
 def _shell(program: str, lines: list[tuple[float, str]], began: float) -> list[Result]:
-    results, said = [], []
+    results, printed = [], []
     for when, line in lines:
         found = _SHELL.match(line)
         if not found:
-            said.append(line)
+            printed.append(line)
+            continue
+        if found["name"].startswith("SKIP: "):
+            results.append(Result(program, SKIP, found["name"].removeprefix("SKIP: "), when - began, printed))
+            began, printed = when, []
             continue
         outcome = _SHELL_RESULTS.get(found["result"], FAIL)
         reason = "" if outcome == PASS else found["result"]
-        results.append(Result(f"{program}:{found['name']}", outcome, reason, when - began, said))
-        began, said = when, []
-    for result, following in zip(results, [*[result.lines for result in results[1:]], said]):
+        results.append(Result(f"{program}:{found['name']}", outcome, reason, when - began, printed))
+        began, printed = when, []
+    for result, following in zip(results, [*[result.lines for result in results[1:]], printed]):
         if result.outcome != PASS:  # the reason follows its line
             result.reason = " ".join(line.strip() for line in following[:1] if line.startswith("\t")) or result.reason
     return results
