@@ -62,7 +62,7 @@ GUEST_PACKAGES = (
     "python3-yaml",
 )
 # Modules of Debian's kernel that the tests load, and the image does not have.
-MODULES = ("geneve.ko", "ipvlan", "macsec.ko", "netconsole.ko", "ppp", "vxlan")
+MODULES = ("geneve.ko", "ipvlan", "macsec.ko", "netconsole.ko", "ppp", "slip", "vxlan")
 
 # The kernel's own check for liburing names the library before the program that needs it, and so never finds it.
 BUILD = f"""cd /work/source
