@@ -851,7 +851,8 @@ void cm_iwpm_unmap_request(struct cm_listener *l, struct iw_cm_event *event)
 		}
 		spin_unlock_irqrestore(&cm_iwpm_lock, flags);
 	}
-	cm_addr_set_port(&local_addr->sa, cm_addr_port((struct sockaddr *)&l->iw->own.iw.local_addr));
+	cm_addr_set_port(&local_addr->sa,
+			 cm_addr_port((struct sockaddr *)&l->iw->own.iw.local_addr));
 }
 
 /* The same for the reply to a connect. */
