@@ -703,8 +703,8 @@ static void cm_iwpm_map_work(struct work_struct *work)
 	struct cm_mapping *mapping;
 	int ret;
 
-	mapping = cm_mapping_new(l->id, l->dev->device, (struct sockaddr *)&l->iw->own.iw.local_addr,
-				 NULL);
+	mapping = cm_mapping_new(l->id, l->dev->device,
+				 (struct sockaddr *)&l->iw->own.iw.local_addr, NULL);
 	if (mapping && !cm_iwpm_map(mapping, RDMA_NL_IWPM_ADD_MAPPING, l->dev, l)) {
 		mutex_lock(&l->id->listen_mutex);
 		ret = cm_listener_set_mapping(l, mapping);
