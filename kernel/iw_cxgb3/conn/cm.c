@@ -801,9 +801,9 @@ static struct t3_qp *t3_cm_find_qp(struct iw_cm_id *cm_id, u32 qpn)
  *
  * Waits for nothing but memory. Return: 0 and exactly one CONNECT_REPLY, possibly before the
  * return; or -errno and no event: -EINVAL for parameters, -EAFNOSUPPORT for IPv6, -EADDRNOTAVAIL,
- * -ENETUNREACH, -EOPNOTSUPP and -EHOSTUNREACH from t3_route_resolve(), -EADDRINUSE if the host's TCP has the
- * local port or the connection, or another network namespace the address; -ENOMEM (also if the
- * send CQ has no free entry for the RTR read that peer2peer 1 requires), -ENODEV.
+ * -ENETUNREACH, -EOPNOTSUPP and -EHOSTUNREACH from t3_route_resolve(), -EADDRINUSE if the host's
+ * TCP has the local port or the connection, or another network namespace the address; -ENOMEM
+ * (also if the send CQ has no free entry for the RTR read that peer2peer 1 requires), -ENODEV.
  */
 int t3_cm_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 {

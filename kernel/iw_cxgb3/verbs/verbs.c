@@ -160,8 +160,8 @@ static void t3_disassociate_ucontext(struct ib_ucontext *ibuc)
 }
 
 /*
- * @what: the ring or the doorbell page. Return: its entry. Keys are page aligned and fit 32 bits, as
- * old libraries expect.
+ * @what: the ring or the doorbell page. Return: its entry. Keys are page aligned and fit 32 bits,
+ * as old libraries expect.
  */
 struct t3_mmap *t3_mmap_insert(struct t3_ucontext *uc, const struct t3_mmap *what, size_t len)
 {
