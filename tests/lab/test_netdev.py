@@ -18,7 +18,7 @@ KTAP = """\
 TAP version 13
 1..5
 ok 1 some.works
-# Check| At /root/some.py, line 7, in fails:
+# Check| At /opt/selftests/some.py, line 7, in fails:
 # Check|     ksft_eq(a, b)
 # Check failed 1 != 2 of the queue
 not ok 2 some.fails
