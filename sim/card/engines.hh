@@ -130,7 +130,7 @@ public:
 
     /// RI_RDMA_INIT, an RI_RDMA_READ (ready-to-receive) or an RI_SEND (TERMINATE) on the offload queue.
     /// @p wr starts with the WR header. For RDMA_INIT the result is whether to acknowledge the WR [guess
-    /// G1]; @p receive_seq is TCP's next receive sequence number.
+    /// G1]; @p receive_seq is the sequence number of the next byte for stream_in().
     virtual bool offload_wr(Tid tid, Bytes wr, std::uint32_t receive_seq) = 0;
     /// RI_MODIFY_QP on the control queue.
     virtual void control_wr(Bytes wr) = 0;

@@ -1121,6 +1121,7 @@ View Connection::view() const {
             .rcv_nxt = rcv_nxt_,
             .rcv_adv = rcv_adv_,
             .snd_end = queue_end(),
+            .delivered = rcv_nxt_ - static_cast<std::uint32_t>(held_bytes_),
             .snd_wnd = snd_wnd_,
             .cwnd = cwnd_,
             .ssthresh = ssthresh_,

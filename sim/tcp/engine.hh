@@ -132,7 +132,8 @@ struct View {
     State state;
     FourTuple tuple;
     Seq snd_una, snd_nxt, snd_max, rcv_nxt, rcv_adv;
-    Seq snd_end; // end of the queued data
+    Seq snd_end;   // end of the queued data
+    Seq delivered; // rcv_nxt without the data that is held
     std::uint32_t snd_wnd, cwnd, ssthresh;
     std::uint16_t mss;
     std::uint8_t snd_scale, rcv_scale, tos;

@@ -204,7 +204,7 @@ void Toe::Impl::rdma_wr(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
         return;
     }
     if (!init) {
-        rnic.offload_wr(tid, wr.bytes, view->rcv_nxt.value()); // no TX_DMA_ACK [guess G2]
+        rnic.offload_wr(tid, wr.bytes, view->delivered.value()); // no TX_DMA_ACK [guess G2]
         if (faults.guesses.other(Guess::rtr_and_terminate_not_acked) && find(tid))
             acknowledge(tid, wr.queue, 1);
         return;
@@ -212,8 +212,11 @@ void Toe::Impl::rdma_wr(Tid tid, Flow& flow, const Flow::PendingWr& wr) {
     flow.rdma = true;
     flow.switching = !hw::load<hw::RdmaInitWr>(wr.bytes).initiator();
     engine.auto_credit(tid);
-    apply_hold(tid, flow);
-    const bool report = rnic.offload_wr(tid, wr.bytes, view->rcv_nxt.value());
+    const bool report = rnic.offload_wr(tid, wr.bytes, view->delivered.value());
+    const Flow* const still = find(tid);
+    if (!still)
+        return;
+    apply_hold(tid, *still); // may deliver what was held: the QP must exist
     if (report && find(tid)) // a message of its own, without other credits [guess G1]
         acknowledge(tid, wr.queue, 1);
 }

@@ -161,6 +161,28 @@ TEST_F(ToeEvent, DataInRdmaModeGoesToTheRnicAndReopensTheWindow) {
     EXPECT_EQ(a.opcodes(), "");
 }
 
+/// RDMA_INIT finds data that was held while the host had quiesced the connection, and of which the first part
+/// was delivered as a stream: the rest belongs to the FPDUs.
+TEST_F(ToeEvent, DataHeldBeforeRdmaInitGoesToTheRnic) { // [guess G3]
+    connect();
+    a.control("01c00000 81000005 05000000 00000019 ffffffff ffffffff 00000000 00000002"); // RX_QUIESCE
+    constexpr std::uint32_t held = 3 * 8192;
+    for (std::uint32_t at = 0; at < held; at += 1024)
+        send_segment(flag_ack, script_isn + at, card_isn, std::string(1024, 'x'));
+    a.sge.messages.clear();
+    // Runs before the connection's own event of the same time.
+    events.after(1, [&] {
+        a.offload(rdma_init(0, true));
+        EXPECT_EQ(a.rnic.log.at(0), "wr 10c00000 at " + word(script_isn + 8192));
+    });
+    a.control("01c00000 81000005 05000000 00000019 ffffffff ffffffff 00000000 00000000");
+    const auto messages = static_cast<std::uint32_t>(std::ranges::count_if(
+        a.sge.messages, [](const auto& message) { return text(message.bytes).starts_with("39"); }));
+    ASSERT_EQ(messages, 1U) << "one event delivers 8 KiB";
+    run();
+    EXPECT_EQ(a.rnic.stream.size(), held - 8192);
+}
+
 TEST_F(ToeEvent, FinIsAcknowledgedAndReportedOnce) {
     connect();
     send_segment(flag_ack | flag_fin, script_isn, card_isn, "last");

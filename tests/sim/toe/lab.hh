@@ -90,8 +90,9 @@ public:
     void doorbell(QpId) override {}
     [[nodiscard]] bool rdma_mode(Tid tid) const override { return in_rdma.contains(tid); }
     void stream_switched(Tid) override { log.emplace_back("switched"); }
-    void stream_in(Tid, Bytes data, const Packet*) override {
+    void stream_in(Tid tid, Bytes data, const Packet*) override {
         log.emplace_back("in");
+        EXPECT_TRUE(in_rdma.contains(tid)) << "the Rnic would drop this";
         stream.insert(stream.end(), data.begin(), data.end());
     }
     void stream_writable(Tid) override {}
