@@ -164,7 +164,7 @@ void Card::Impl::chip_reset() {
     if (faults.unplugged)
         set_signal(true);
     faults.reset();
-    if (std::exchange(bus_faults, faults.lies.any())) {
+    if (std::exchange(bus_faults, faults.lies.any() || faults.timing.any())) {
         faulty_bus.drop();
         select_bus();
     }

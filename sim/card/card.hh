@@ -128,6 +128,13 @@ public:
     /// The selected answers that are not as modelled, as text.
     [[nodiscard]] std::string guesses() const;
 
+    /// The time that the card takes for what it does, also after a reset: "t3", "instant", "fetch=2us", ...
+    /// Throws std::invalid_argument, with a complete sentence.
+    void set_time(std::string_view text);
+    /// Throws what set_time() would.
+    static void check_time(std::string_view text);
+    [[nodiscard]] std::string time() const;
+
     [[nodiscard]] std::uint64_t bar_size(unsigned bar) const override;
     [[nodiscard]] unsigned msix_vectors() const override;
     std::uint64_t mmio_read(unsigned bar, std::uint64_t offset, unsigned size) override;

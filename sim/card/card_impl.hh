@@ -73,7 +73,7 @@ struct Card::Impl final : MacServices {
     Counters counters;
     Faults faults;
     FaultyHost faulty_bus;
-    bool bus_faults = false; ///< from the injection of a bus fault until the next reset
+    bool bus_faults = false; ///< from the injection of a bus fault until the next reset, lies, times
     RecordedHost recorded_host;
     PciConfig pci;
     Vpd vpd;

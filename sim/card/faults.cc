@@ -198,6 +198,20 @@ void Card::guess(std::string_view text) {
     flog.info("{}: {}", impl_->config.name, text);
 }
 
+void Card::set_time(std::string_view text) {
+    impl_->faults.timing.set(text);
+    impl_->enable_bus_faults();
+    flog.info("{}: time {}", impl_->config.name, impl_->faults.timing.text());
+}
+
+void Card::check_time(std::string_view text) {
+    Timing().set(text);
+}
+
+std::string Card::time() const {
+    return impl_->faults.timing.text();
+}
+
 void Card::check_guess(std::string_view text) {
     Guesses().set(text);
 }

@@ -186,4 +186,15 @@ Action guess(Context& context, const Arguments& arguments) {
             }};
 }
 
+Action time(Context& context, const Arguments& arguments) {
+    const Rig::Slot& slot = find_card(context, arguments[0]);
+    for (std::size_t i = 1; i < arguments.size(); i++)
+        Card::check_time(arguments[i]); // all of them or none
+    return {slot.component, [&slot, arguments] {
+                for (std::size_t i = 1; i < arguments.size(); i++)
+                    slot.card->set_time(arguments[i]);
+                return slot.card->time();
+            }};
+}
+
 } // namespace t3sim::commands

@@ -49,7 +49,7 @@ constexpr Row table_of_commands[] = {
     {"at", 1, 24, at,
      "at CARD EVENT [name=NAME] [tid=N] [qp=N] [nth=N] COMMAND... | at CARD [off]\n                      "
      "runs "
-     "cause, lie, guess, impair, wire or reset at the nth such event, see\n                      "
+     "cause, lie, guess, time, impair, wire or reset at the nth such event, see\n                      "
      "docs/script.md"},
     {"subscribe", 0, 24, subscribe,
      "subscribe [CARD] [EVENT] [name=NAME] [tid=N] [qp=N]\n                      prints what the cards do, a "
@@ -64,6 +64,10 @@ constexpr Row table_of_commands[] = {
      "to "
      "open questions, and shows those that are not usual",
      false, guess},
+    {"time", 1, 8, nullptr,
+     "time CARD [t3|instant|KEY=TIME...]\n                      sets and shows the time that the card takes: "
+     "fetch, write, command, jitter\n                      (2us), seed, see docs/faults.md",
+     false, time},
     {"version", 0, 0, version, "version               of the protocol and of the program"},
     {"quit", 0, 0, quit, "quit                  ends t3sim"},
     {"help", 0, 0, help, "help                  this list"},
@@ -107,7 +111,7 @@ Action action_of(Context& context, const std::string& command, const Arguments& 
     const Row& row = find_row_of(command, arguments);
     if (!row.prepare)
         throw Refused("'" + command +
-                      "' cannot run at an event; cause, lie, guess, impair, wire and reset can");
+                      "' cannot run at an event; cause, lie, guess, time, impair, wire and reset can");
     return row.prepare(context, arguments);
 }
 

@@ -98,6 +98,7 @@ Action reset(Context& context, const Arguments& arguments);
 Action cause(Context& context, const Arguments& arguments);
 Action lie(Context& context, const Arguments& arguments);
 Action guess(Context& context, const Arguments& arguments);
+Action time(Context& context, const Arguments& arguments);
 
 // wire_commands.cc
 Json wires(Context& context, const Arguments& arguments);

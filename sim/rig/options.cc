@@ -250,6 +250,9 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
     each("--tap", taps, "CARD.PORT=NAME", "Short for an end tap:NAME on the wire of that port");
     each("--guess", options.guesses, "Gn=other",
          "All cards give the other answer to this open question; list: shows the questions that have one");
+    each("--time", options.times, "t3|KEY=TIME",
+         "The time that all cards take, by default none: t3 (an estimate of the real ones), or fetch, write, "
+         "command, jitter (2us), seed; later values replace earlier ones");
     app.add_option("--capture", options.capture, "Writes WIRE.pcapng for each wire here")->type_name("DIR");
     app.add_option("--capture-limit", capture_limit,
                    "Keeps only the last part of a capture, e.g. 64M per wire")
@@ -319,6 +322,12 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
                 Card::check_guess(text);
             } catch (const std::invalid_argument& e) {
                 throw Wrong(fmt::format("--guess: {}; see --guess list", e.what()));
+            }
+        for (const auto& text : options.times)
+            try {
+                Card::check_time(text);
+            } catch (const std::invalid_argument& e) {
+                throw Wrong(fmt::format("--time: {}", e.what()));
             }
         for (const auto& name : vhosts)
             find_card(options, "--vhost-user", name).vhost_user = true;

@@ -46,6 +46,7 @@ struct Options {
     std::uint64_t record_limit = 0;   ///< bytes; 0: none
     std::string control;              ///< path of the control socket; empty: none
     std::vector<std::string> guesses; ///< of all cards: "G12=other"
+    std::vector<std::string> times;   ///< of all cards: "t3", "jitter=100us"
     std::string log_level = "info";
     bool compute_sums = false; ///< also of frames that only cards see
     unsigned threads = 0;      ///< at most; 0: as many as this process may use processors

@@ -50,6 +50,8 @@ Rig::Rig(EventLoop& loop, const Options& options) : main_(loop), components_(com
                                            *slot.server, its_loop.queue());
         for (const auto& guess : options.guesses)
             slot.card->guess(guess);
+        for (const auto& time : options.times)
+            slot.card->set_time(time);
         slot.events = std::make_unique<CardEvents>(*slot.card, description.name, its_loop.queue());
         slots_.push_back(std::move(slot));
     }

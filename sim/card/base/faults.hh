@@ -13,6 +13,7 @@
 
 #include "sim/card/base/guesses.hh"
 #include "sim/card/base/lies.hh"
+#include "sim/card/base/timing.hh"
 #include "sim/core/counters.hh"
 #include "sim/core/event_queue.hh"
 
@@ -157,6 +158,7 @@ struct Faults : ArmedFaults {
     // Not faults, but selected in the same way; a reset keeps them.
     Guesses guesses;
     Lies lies;
+    Timing timing;
 
 private:
     Counters& counters_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
 // A Host whose bus loses interrupts and delays writes, or is gone. It is in use from the injection of a bus
-// fault until the next reset, and while the card lies. It keeps the ordering rules of PCI: writes and
-// message-signaled interrupts stay in order; a read of the card that overlaps a delayed write, and a register
-// read of the host (flush()), flush them.
+// fault until the next reset, while the card lies, and while it takes time (Timing). It keeps the ordering
+// rules of PCI: writes and message-signaled interrupts stay in order; a read of the card that overlaps a
+// delayed write, and a register read of the host (flush()), flush them.
 #pragma once
 
 #include <algorithm>
@@ -94,19 +94,22 @@ public:
 private:
     struct Posted {
         enum class Kind : std::uint8_t { write, store, interrupt, pin } kind;
+        Time due = 0;
         std::uint64_t where = 0;
         std::uint32_t word = 0;
         Buffer data{};
     };
 
     [[nodiscard]] bool late() {
-        if (faults_.dma.delays(events_)) [[unlikely]]
+        if (faults_.dma.delays(events_) || faults_.timing.any()) [[unlikely]]
             return true;
         if (!posted_.empty()) [[unlikely]] // the delay is over, its timer has not run yet
             flush();
         return false;
     }
     void post(Posted&& what);
+    void flush_due();
+    void execute_first();
     void raise(unsigned vector) {
         if (late()) [[unlikely]]
             post({.kind = Posted::Kind::interrupt, .where = vector});

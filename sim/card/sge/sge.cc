@@ -54,11 +54,14 @@ Sge::Sge(Host& host, EventQueue& events, RegisterBank& regs, Irq& irq, Faults& f
       work_requests_(counters["sge.work_requests"]), framing_errors_(counters["sge.framing_errors"]),
       unknown_wrs_(counters["sge.unknown_work_requests"]), cqes_(counters["sge.cqes"]),
       async_events_(counters["sge.async_events"]), cq_lost_(counters["sge.cqes_without_queue"]),
-      bad_commands_(counters["sge.bad_context_commands"]) {}
+      bad_commands_(counters["sge.bad_context_commands"]),
+      early_commands_(counters["sge.context_commands_while_busy"]) {}
 
 Sge::~Sge() {
     events_.cancel(delayed_timer_);
     events_.cancel(late_answer_timer_);
+    events_.cancel(fetch_timer_);
+    events_.cancel(command_timer_);
 }
 
 void Sge::connect(Nic& nic, ToeServices& toe, RnicServices& rnic) {
@@ -85,6 +88,9 @@ void Sge::reset() {
     for (auto& waiting : waiting_for_port_)
         waiting.clear();
     waiting_for_responses_.clear();
+    fetching_.clear();
+    events_.cancel(fetch_timer_);
+    events_.cancel(command_timer_);
     run_event_.cancel();
     delayed_.clear();
     events_.cancel(delayed_timer_);
@@ -161,7 +167,10 @@ hw::Context* Sge::find_context(std::uint32_t command) {
 
 void Sge::context_command(std::uint32_t command) {
     const std::uint32_t opcode = bits(command, 31, 28);
-    regs_.clear_bits(reg::SG_CONTEXT_CMD, cmd::busy); // commands complete at once
+    if (faults_.timing.any()) [[unlikely]]
+        stay_busy();
+    else
+        regs_.clear_bits(reg::SG_CONTEXT_CMD, cmd::busy);
     hw::Context* const context = find_context(command);
     const bool is_cq = (command & cmd::cq) != 0;
     if (!context || (opcode > cmd::write && !is_cq)) {
@@ -179,6 +188,15 @@ void Sge::context_command(std::uint32_t command) {
     } else {
         cq_command(opcode, command & 0xffff);
     }
+}
+
+/// A context command takes time. Its effect is immediate, only its end is late.
+void Sge::stay_busy() {
+    if (events_.cancel(command_timer_))
+        ++early_commands_;
+    regs_.set_bits(reg::SG_CONTEXT_CMD, cmd::busy);
+    command_timer_ =
+        events_.after(faults_.timing.command(), [this] { regs_.clear_bits(reg::SG_CONTEXT_CMD, cmd::busy); });
 }
 
 /// docs/hw/cq.md 10, point 5. Credits (opcode 7) belong to T3A: accepted and ignored. [guess G23]
@@ -228,7 +246,7 @@ void Sge::kernel_doorbell(std::uint32_t value) {
         if (probe_) [[unlikely]]
             record_doorbell(value & 0xffff);
         if (!loses_doorbell())
-            doorbell(value & 0xffff);
+            rung(value & 0xffff);
     } else
         responses_.free_list_doorbell(value & 0xffff);
 }
@@ -246,7 +264,7 @@ void Sge::user_doorbell(std::uint64_t offset, std::uint32_t value, std::uint64_t
     if (probe_) [[unlikely]]
         record_doorbell(id);
     if (!loses_doorbell())
-        doorbell(id);
+        rung(id);
 }
 
 /// Whether a doorbell has no effect.
@@ -275,6 +293,41 @@ void Sge::record_doorbell(unsigned id) const {
             head.tid = ec::token.get(c);
     }
     probe_(head);
+}
+
+inline void Sge::rung(unsigned id) {
+    if (faults_.timing.any()) [[unlikely]]
+        fetch_later(id);
+    else
+        doorbell(id);
+}
+
+/// Further doorbells of the ring have no effect until then. The order of the rings is kept.
+void Sge::fetch_later(unsigned id) {
+    if (wait_queue_[id] != WaitQueue::none)
+        return;
+    wait_queue_[id] = WaitQueue::fetch;
+    Time due = events_.now() + faults_.timing.fetch();
+    if (fetching_.empty()) {
+        events_.cancel(fetch_timer_);
+        fetch_timer_ = events_.at(due, [this] { fetch_due(); });
+    } else {
+        due = std::max(due, fetching_.back().due);
+    }
+    fetching_.push_back({due, id});
+}
+
+void Sge::fetch_due() {
+    while (!fetching_.empty() && fetching_.front().due <= events_.now()) {
+        const unsigned id = fetching_.front().id;
+        fetching_.pop_front();
+        if (wait_queue_[id] != WaitQueue::fetch)
+            continue; // queued for another reason meanwhile
+        wait_queue_[id] = WaitQueue::none;
+        doorbell(id);
+    }
+    if (!fetching_.empty())
+        fetch_timer_ = events_.at(fetching_.front().due, [this] { fetch_due(); });
 }
 
 /// Handles a doorbell. The first doorbells since the last event are serviced at once until the work limit of

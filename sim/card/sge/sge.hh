@@ -94,7 +94,11 @@ private:
     [[nodiscard]] hw::Context* find_context(std::uint32_t command);
     void cq_command(std::uint32_t opcode, CqId id);
 
+    void rung(unsigned id);
     void doorbell(unsigned id);
+    [[gnu::cold]] void fetch_later(unsigned id);
+    void fetch_due();
+    [[gnu::cold]] void stay_busy();
     void service(unsigned id);
     void drain(unsigned id);
     void enqueue(unsigned id);
@@ -145,12 +149,19 @@ private:
     Buffer wr_; ///< the current work request
 
     /// Each ring is in at most one of the queues below; wait_queue_ names it. run_queued() serves a ring of
-    /// run_queue_, port_ready() and responses_drained() move the others there.
-    enum class WaitQueue : std::uint8_t { none, run, port0, port1, responses };
+    /// run_queue_, port_ready() and responses_drained() move the others there; fetch_due() ends the time of a
+    /// fetch.
+    enum class WaitQueue : std::uint8_t { none, run, port0, port1, responses, fetch };
     std::vector<WaitQueue> wait_queue_; ///< by context
     std::deque<unsigned> run_queue_;    ///< rings to service in the next turns
     std::array<std::deque<unsigned>, Nic::ports> waiting_for_port_;
     std::deque<unsigned> waiting_for_responses_;
+    struct Fetching {
+        Time due;
+        unsigned id;
+    };
+    std::deque<Fetching> fetching_; ///< rings whose doorbell was rung, while the card takes time
+    EventQueue::Id fetch_timer_, command_timer_;
     EventQueue::Repeated run_event_; ///< the next turn, while run_queue_ is not empty
     Budget work_;                    ///< of a turn, in bytes
 
@@ -179,7 +190,7 @@ private:
     EventQueue::Id late_answer_timer_;
 
     Counter &doorbells_, &work_requests_, &framing_errors_, &unknown_wrs_, &cqes_, &async_events_, &cq_lost_,
-        &bad_commands_;
+        &bad_commands_, &early_commands_;
 };
 
 } // namespace t3sim

@@ -73,7 +73,6 @@ TEST_F(FaultyBus, WritesToUnmappedMemoryAreCounted) {
     EXPECT_EQ(counters.value("lost"), 1U);
 }
 
-/// Operations without data cost memory, too.
 /// A reset in the middle of the fault: the next fault may delay as much again.
 TEST_F(FaultyBus, DroppedWritesDoNotCount) {
     constexpr std::size_t most_of_the_limit = FaultyHost::waiting_limit / 8 * 5;
@@ -87,6 +86,64 @@ TEST_F(FaultyBus, DroppedWritesDoNotCount) {
     events.advance(1000);
     EXPECT_EQ(host.word(at), 0x01010101U);
     EXPECT_EQ(counters.value("lost"), 1U) << "the dropped write did not reach the host";
+}
+
+TEST_F(FaultyBus, WritesAndInterruptsTakeTime) {
+    faults.timing.set("write=1us");
+    bus.dma_write(at, some(1));
+    events.advance(400);
+    bus.raise_irq(3);
+    events.advance(999);
+    EXPECT_EQ(host.word(at), 0U);
+    events.advance(1000);
+    EXPECT_EQ(host.word(at), 0x01010101U);
+    EXPECT_EQ(host.irqs[3], 0U);
+    events.advance(1400);
+    EXPECT_EQ(host.irqs[3], 1U);
+    faults.timing.set("instant");
+    bus.raise_irq(3);
+    EXPECT_EQ(host.irqs[3], 2U);
+}
+
+TEST_F(FaultyBus, JitterKeepsTheOrderAndIsThatOfItsSeed) {
+    const auto arrivals = [this](const char* seed) {
+        faults.timing.set("jitter=10us");
+        faults.timing.set(seed);
+        std::vector<Time> all;
+        const Time begin = events.now();
+        for (std::uint32_t n = 1; n <= 20; ++n)
+            bus.dma_store(at, n);
+        while (all.size() < 20) {
+            events.advance(events.now() + 10);
+            std::uint32_t last = 0;
+            host.dma_load(at, last);
+            EXPECT_GE(last, all.size());
+            all.resize(last, events.now() - begin);
+        }
+        EXPECT_LE(all.back(), 10'000U);
+        bus.dma_store(at, 0);
+        bus.flush();
+        return all;
+    };
+    const auto first = arrivals("seed=7");
+    EXPECT_EQ(arrivals("seed=7"), first);
+    EXPECT_NE(arrivals("seed=8"), first);
+}
+
+TEST(Timings, AreReadAndShown) {
+    Timing timing;
+    EXPECT_EQ(timing.text(), "instant");
+    timing.set("seed=7");
+    EXPECT_FALSE(timing.any());
+    timing.set("fetch=1.5us");
+    EXPECT_EQ(timing.text(), "fetch=1500ns write=0ns command=0ns jitter=0ns seed=7");
+    EXPECT_EQ(timing.fetch(), 1500U);
+    timing.set("t3");
+    EXPECT_TRUE(timing.text().ends_with(" seed=7"));
+    timing.set("instant");
+    EXPECT_FALSE(timing.any());
+    for (const char* bad : {"", "fetch", "fetch=", "fetch=2", "write=2s", "seed=x", "t4", "fetch=-1us"})
+        EXPECT_THROW(timing.set(bad), std::invalid_argument) << bad;
 }
 
 TEST_F(FaultyBus, ArmedNumberOfInterruptsIsLost) {
@@ -188,6 +245,21 @@ TEST_F(FaultsOfACard, RegisterReadFlushesLateWrites) {
     EXPECT_EQ(host.irqs[0], 0U);
     (void)read(reg::SG_INT_CAUSE);
     EXPECT_EQ(host.irqs[0], 1U);
+}
+
+TEST_F(FaultsOfACard, TimesRemainAfterAReset) {
+    card.set_time("write=1us");
+    card.inject("adapter-reset");
+    listen();
+    card.inject("db-full");
+    EXPECT_EQ(host.irqs[0], 0U);
+    events.advance(events.now() + 1000);
+    EXPECT_EQ(host.irqs[0], 1U);
+    write(reg::SG_INT_CAUSE, ~0U);
+    write(reg::PL_INT_CAUSE0, ~0U);
+    card.inject("db-empty");
+    (void)read(reg::SG_INT_CAUSE);
+    EXPECT_EQ(host.irqs[0], 2U) << "a register read does not overtake a write";
 }
 
 } // namespace

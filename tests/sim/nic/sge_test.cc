@@ -116,6 +116,37 @@ TEST_F(SgeTest, DoorbellsBeforeEnableAreNotLost) {
     EXPECT_EQ(macs.sent.size(), 1U);
 }
 
+TEST_F(SgeTest, ARingIsReadSomeTimeAfterItsDoorbell) {
+    ready();
+    faults.timing.set("fetch=2us");
+    post_frame(frame(64));
+    ring(8);
+    events.advance(1999);
+    EXPECT_EQ(macs.sent.size(), 0U);
+    post_frame(frame(65)); // its doorbell changes nothing
+    ring(8);
+    events.advance(2000);
+    EXPECT_EQ(macs.sent.size(), 2U);
+    EXPECT_FALSE(events.next());
+    post_frame(frame(66));
+    ring(8);
+    sge.reset();
+    EXPECT_FALSE(events.next());
+}
+
+TEST_F(SgeTest, AContextCommandIsBusyForItsTime) {
+    faults.timing.set("command=1us");
+    const auto busy = [this] { return (regs.read(reg::SG_CONTEXT_CMD) & hw::context_cmd::busy) != 0; };
+    regs.write(reg::SG_CONTEXT_CMD, hw::context_cmd::egress | 8);
+    EXPECT_TRUE(busy());
+    events.advance(1000);
+    EXPECT_FALSE(busy());
+    EXPECT_EQ(counters.value("sge.context_commands_while_busy"), 0U);
+    regs.write(reg::SG_CONTEXT_CMD, hw::context_cmd::egress | 8);
+    regs.write(reg::SG_CONTEXT_CMD, hw::context_cmd::egress | 9);
+    EXPECT_EQ(counters.value("sge.context_commands_while_busy"), 1U);
+}
+
 TEST_F(SgeTest, DataOfAnSglAcrossDescriptors) {
     ready();
     // Five pieces, split so that a group crosses the descriptor boundary: 3 header flits + 8 SGL flits, with

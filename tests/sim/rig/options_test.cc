@@ -143,6 +143,8 @@ INSTANTIATE_TEST_SUITE_P(
             "for example G12=other; see --guess list"},
         Bad{"GuessValue", {"--card", "a=/a", "--guess", "G12=once"}, "the answers are modelled and other"},
         Bad{"GuessNumber", {"--card", "a=/a", "--guess", "12=other"}, "for example G12=other"},
+        Bad{"TimeUnknown", {"--card", "a=/a", "--time", "t4"}, "is no time of a card; expected one of"},
+        Bad{"TimeUnit", {"--card", "a=/a", "--time", "fetch=2"}, "expected for example fetch=2us"},
         Bad{"SerialLong", {"--card", "a=/a", "--serial", "a=12345678901234567"}, "16 characters"},
         Bad{"LimitAlone", {"--card", "a=/a", "--capture-limit", "1M"}, "add --capture DIR"},
         Bad{"LimitUnit", {"--card", "a=/a", "--capture", "/c", "--capture-limit", "1T"}, "64M"},

@@ -397,6 +397,8 @@ TEST_F(Program, ControlSocketRefusesWithAReason) {
         {R"({"command": "guess", "args": ["a", "G3=other"]})", "no other answer for G3, only for G1, "},
         {R"({"command": "guess", "args": ["a", "G12=no"]})", "the answers are modelled and other"},
         {R"({"command": "guess", "args": ["a", "G12"]})", "for example G12=other"},
+        {R"({"command": "time", "args": ["z", "t3"]})", "no card 'z'"},
+        {R"({"command": "time", "args": ["a", "fetch=1us", "write=5s"]})", "one second at most"},
         {R"({"command": "wire", "args": ["down", "z"]})", "wires are: a.0-b.0"},
         {R"({"command": "wire", "args": ["off", "a.0-b.0"]})", "wire up NAME"},
         {R"({"command": "impair", "args": ["a.0-b.0", "z", "loss=1"]})", "ends are: all, a.0, b.0"},
@@ -437,6 +439,18 @@ TEST_F(Program, AnswersToOpenQuestionsAreThoseOfACard) {
     EXPECT_EQ(ask(R"({"command": "guess", "args": ["a"]})")["result"], "G12=other");
     EXPECT_EQ(ask(R"({"command": "guess", "args": ["b"]})")["result"], "G45=other");
     EXPECT_EQ(ask(R"({"command": "guess", "args": ["--list"]})")["result"][0]["name"], "G1");
+}
+
+TEST_F(Program, TimesAreThoseOfACard) {
+    start_two_cards({"--time", "t3", "--time", "jitter=0ns"});
+    EXPECT_EQ(ask(R"({"command": "time", "args": ["a", "instant"]})")["result"], "instant");
+    EXPECT_EQ(ask(R"({"command": "time", "args": ["a", "fetch=1us", "seed=7"]})")["result"],
+              "fetch=1000ns write=0ns command=0ns jitter=0ns seed=7");
+    EXPECT_EQ(ask(R"({"command": "reset", "args": ["a"]})")["ok"], true); // keeps them
+    EXPECT_EQ(ask(R"({"command": "time", "args": ["a"]})")["result"],
+              "fetch=1000ns write=0ns command=0ns jitter=0ns seed=7");
+    EXPECT_EQ(ask(R"({"command": "time", "args": ["b"]})")["result"],
+              "fetch=2000ns write=500ns command=1000ns jitter=0ns seed=1");
 }
 
 TEST_F(Program, ProtocolHasAVersion) {
