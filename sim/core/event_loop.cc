@@ -187,7 +187,7 @@ bool EventLoop::call(const std::function<void()>& task, Time limit) {
 
 void EventLoop::call_here(const std::function<void()>& task) {
     const Time now = monotonic();
-    queue_.run_due(now - start_, [] { return false; }); // only advances the time
+    queue_.run_due(queue_time(now), [] { return false; }); // only advances the time
     begin_turn(now);
     task();
     // The loop may sleep, or come to its turn after others.
@@ -257,7 +257,7 @@ void EventLoop::run_once(int timeout_ms) {
         if (entry->share && entry->share->rests)
             continue;
         const Time now = monotonic();
-        queue_.run_due(now - start_, [] { return false; }); // only advances the time
+        queue_.run_due(queue_time(now), [] { return false; }); // only advances the time
         begin_turn(now);
         charge(entry->share, [&] { entry->handler(event.events); });
         queue_.run_urgent();
@@ -293,13 +293,28 @@ void EventLoop::advance() {
     begin_turn(now);
     unsigned left = turn_events / turns_->loops;
     bool first = true; // at least one event each time, however slow the machine is
-    more_is_due_ = queue_.run_due(
-        now - start_, [&] { return std::exchange(first, false) || (left-- != 0 && !turn_is_over()); });
+    const auto go_on = [&] {
+        return !paused_ && (std::exchange(first, false) || (left-- != 0 && !turn_is_over()));
+    };
+    more_is_due_ = queue_.run_due(queue_time(now), go_on) && !paused_;
     queue_.run_urgent(); // before another handler runs
 }
 
+void EventLoop::resume() {
+    if (std::exchange(paused_, false))
+        start_ = monotonic() - queue_.now();
+}
+
+unsigned EventLoop::step(unsigned events) {
+    unsigned done = 0;
+    for (; done != events && queue_.next(); ++done)
+        queue_.run_due(std::max(*queue_.next(), queue_.now()),
+                       [first = true]() mutable { return std::exchange(first, false); });
+    return done;
+}
+
 void EventLoop::arm_timer() {
-    const auto next = queue_.next();
+    const auto next = paused_ ? std::nullopt : queue_.next();
     const Time expiry = next ? start_ + *next : 0;
     if (expiry == armed_)
         return;

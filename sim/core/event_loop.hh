@@ -75,6 +75,13 @@ public:
     /// themselves and others.
     void unwatch(Watch watch);
 
+    /// Stops the time of the queue: no event runs, but handlers are called. The time goes on where it stood.
+    void pause() { paused_ = true; }
+    void resume();
+    [[nodiscard]] bool paused() const { return paused_; }
+    /// Runs the next events of a paused loop, each at its time. Returns how many there were.
+    unsigned step(unsigned events);
+
     void run();
     void stop() { stop_ = true; }
     /// Runs all @p loops in this thread until the first one is stopped. They take turns, and share the budget
@@ -122,6 +129,7 @@ private:
     void rest(const SharedShare& share, bool rests);
     void run_posted();
     void advance();
+    [[nodiscard]] Time queue_time(Time now) const { return paused_ ? queue_.now() : now - start_; }
     void begin_turn(Time now);
     void arm_timer();
 
@@ -132,6 +140,7 @@ private:
     Time armed_ = 0;
     Time turn_end_ = 0; ///< CLOCK_MONOTONIC
     std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
+    bool paused_ = false;
     bool more_is_due_ = false; ///< the budget of the last turn ended before all due events had run
     Watch last_watch_ = 0;
     std::map<Watch, std::shared_ptr<Entry>> entries_;

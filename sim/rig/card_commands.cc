@@ -197,4 +197,42 @@ Action time(Context& context, const Arguments& arguments) {
             }};
 }
 
+// ---- The time of a card and of all that wires join to it
+
+Action pause(Context& context, const Arguments& arguments) {
+    const Rig::Slot& slot = find_card(context, arguments[0]);
+    return {slot.component, [&loop = context.rig.loop(slot.component)] {
+                loop.pause();
+                return loop.queue().now();
+            }};
+}
+
+Json step(Context& context, const Arguments& arguments) {
+    const Rig::Slot& slot = find_card(context, arguments[0]);
+    constexpr unsigned most = 1000; // other cards may have the same thread
+    unsigned events = 1;
+    if (arguments.size() > 1) {
+        const auto number = parse_number<unsigned>(arguments[1]);
+        if (!number || *number == 0 || *number > most)
+            throw Refused(fmt::format("'{}': expected a number of events, at most {}", arguments[1], most));
+        events = *number;
+    }
+    EventLoop& loop = context.rig.loop(slot.component);
+    return on(context, slot.component, [&]() -> Json {
+        if (!loop.paused())
+            throw Refused("the cards run; pause them first");
+        const unsigned done = loop.step(events);
+        return {{"events", done}, {"time", loop.queue().now()}};
+    });
+}
+
+Json run(Context& context, const Arguments& arguments) {
+    const Rig::Slot& slot = find_card(context, arguments[0]);
+    EventLoop& loop = context.rig.loop(slot.component);
+    return on(context, slot.component, [&] {
+        loop.resume();
+        return Json(nullptr);
+    });
+}
+
 } // namespace t3sim::commands

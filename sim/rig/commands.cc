@@ -49,7 +49,8 @@ constexpr Row table_of_commands[] = {
     {"at", 1, 24, at,
      "at CARD EVENT [name=NAME] [tid=N] [qp=N] [nth=N] COMMAND... | at CARD [off]\n                      "
      "runs "
-     "cause, lie, guess, time, impair, wire or reset at the nth such event, see\n                      "
+     "cause, lie, guess, time, pause, impair, wire or reset at the nth such event, see\n                     "
+     " "
      "docs/script.md"},
     {"subscribe", 0, 24, subscribe,
      "subscribe [CARD] [EVENT] [name=NAME] [tid=N] [qp=N]\n                      prints what the cards do, a "
@@ -68,6 +69,10 @@ constexpr Row table_of_commands[] = {
      "time CARD [t3|instant|KEY=TIME...]\n                      sets and shows the time that the card takes: "
      "fetch, write, command, jitter\n                      (2us), seed, see docs/faults.md",
      false, time},
+    {"pause", 1, 1, nullptr,
+     "pause CARD            stops the time of the card and of those that wires join to it", false, pause},
+    {"step", 1, 2, step, "step CARD [N]         runs the next event, or N, of cards that are paused"},
+    {"run", 1, 1, run, "run CARD              ends pause"},
     {"version", 0, 0, version, "version               of the protocol and of the program"},
     {"quit", 0, 0, quit, "quit                  ends t3sim"},
     {"help", 0, 0, help, "help                  this list"},
@@ -111,7 +116,7 @@ Action action_of(Context& context, const std::string& command, const Arguments& 
     const Row& row = find_row_of(command, arguments);
     if (!row.prepare)
         throw Refused("'" + command +
-                      "' cannot run at an event; cause, lie, guess, time, impair, wire and reset can");
+                      "' cannot run at an event; cause, lie, guess, time, pause, impair, wire and reset can");
     return row.prepare(context, arguments);
 }
 

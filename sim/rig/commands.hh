@@ -99,6 +99,9 @@ Action cause(Context& context, const Arguments& arguments);
 Action lie(Context& context, const Arguments& arguments);
 Action guess(Context& context, const Arguments& arguments);
 Action time(Context& context, const Arguments& arguments);
+Action pause(Context& context, const Arguments& arguments);
+Json step(Context& context, const Arguments& arguments);
+Json run(Context& context, const Arguments& arguments);
 
 // wire_commands.cc
 Json wires(Context& context, const Arguments& arguments);

@@ -250,9 +250,10 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
     each("--tap", taps, "CARD.PORT=NAME", "Short for an end tap:NAME on the wire of that port");
     each("--guess", options.guesses, "Gn=other",
          "All cards give the other answer to this open question; list: shows the questions that have one");
-    each("--time", options.times, "t3|KEY=TIME",
-         "The time that all cards take, by default none: t3 (an estimate of the real ones), or fetch, write, "
-         "command, jitter (2us), seed; later values replace earlier ones");
+    each(
+        "--time", options.times, "KEY=TIME",
+        "The time that all cards take, by default none: fetch, write, command, jitter (2us), seed; or t3, an "
+        "estimate of real ones. Later values replace earlier ones");
     app.add_option("--capture", options.capture, "Writes WIRE.pcapng for each wire here")->type_name("DIR");
     app.add_option("--capture-limit", capture_limit,
                    "Keeps only the last part of a capture, e.g. 64M per wire")

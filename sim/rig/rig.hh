@@ -33,6 +33,8 @@ public:
 
     /// Runs the loop of the main thread until it is stopped, and meanwhile the cards, in their threads.
     void run();
+    /// The loop of a component, for its thread.
+    [[nodiscard]] EventLoop& loop(unsigned component) const { return *loops_[component]; }
     /// Runs @p task in the thread of a component and waits for its end. In the main thread. Throws
     /// std::runtime_error if that thread does not come to the task; then it is not run.
     void on(unsigned component, const std::function<void()>& task) const;

@@ -39,6 +39,28 @@ TEST(EventLoop, SleepsWhenThereIsNothingToDo) {
     EXPECT_LT(std::clock() - cpu, CLOCKS_PER_SEC / 20) << "busy-polling";
 }
 
+TEST(EventLoop, APauseStopsTheTime) {
+    EventLoop loop;
+    unsigned ran = 0;
+    const auto again = [&] { loop.queue().after(2'000'000, [&] { ++ran; }); };
+    again();
+    loop.pause();
+    const Time began = loop.queue().now();
+    EXPECT_EQ(loop.step(5), 1U);
+    EXPECT_EQ(ran, 1U);
+    EXPECT_EQ(loop.queue().now(), began + 2'000'000);
+    again();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    loop.run_once(0);
+    EXPECT_EQ(ran, 1U);
+    EXPECT_EQ(loop.queue().now(), began + 2'000'000);
+    loop.resume();
+    loop.run_once(0);
+    EXPECT_LT(loop.queue().now(), began + 10'000'000) << "the time of the pause is left out";
+    while (ran == 1)
+        loop.run_once(-1);
+}
+
 TEST(EventLoop, AnEarlierEventIsNotLateBecauseOfALaterOne) {
     EventLoop loop;
     int order = 0, first = 0, second = 0;

@@ -453,6 +453,25 @@ TEST_F(Program, TimesAreThoseOfACard) {
               "fetch=2000ns write=500ns command=1000ns jitter=0ns seed=1");
 }
 
+TEST_F(Program, CardsPauseAndStep) {
+    start_two_cards();
+    EXPECT_NE(
+        ask(R"({"command": "step", "args": ["a"]})")["error"].get<std::string>().find("pause them first"),
+        std::string::npos);
+    const auto paused = ask(R"({"command": "pause", "args": ["a"]})")["result"].get<std::uint64_t>();
+    EXPECT_EQ(ask(R"({"command": "cause", "args": ["a", "link-flap", "10ms"]})")["ok"], true);
+    EXPECT_EQ(ask(R"({"command": "pause", "args": ["b"]})")["result"], paused) << "on the same wire";
+    const auto step = ask(R"({"command": "step", "args": ["b"]})")["result"];
+    EXPECT_EQ(step["events"], 1U);
+    EXPECT_EQ(step["time"], paused + 10'000'000) << "the link returns";
+    EXPECT_EQ(ask(R"({"command": "step", "args": ["a", "1001"]})")["ok"], false);
+    EXPECT_EQ(ask(R"({"command": "run", "args": ["a"]})")["ok"], true);
+    EXPECT_EQ(ask(R"({"command": "step", "args": ["a"]})")["ok"], false);
+    EXPECT_EQ(ask(R"({"command": "at", "args": ["a", "reset", "pause", "a"]})")["ok"], true);
+    EXPECT_EQ(ask(R"({"command": "reset", "args": ["a"]})")["ok"], true);
+    EXPECT_EQ(ask(R"({"command": "step", "args": ["a"]})")["ok"], true);
+}
+
 TEST_F(Program, ProtocolHasAVersion) {
     start_two_cards();
     EXPECT_EQ(ask(R"({"command": "cards"})")["version"], 1);
