@@ -9,7 +9,7 @@ import time
 import pytest
 from labkit import sim
 from labkit.sim import Wire
-from stock import RPING_PORT, address, rping_client, rping_server
+from stock import RPING_PORT, address, assert_complete, rping_client, rping_server
 
 DEADLINE = 60
 
@@ -105,3 +105,39 @@ def test_a_reset_card_is_as_after_power_on(make_lab):
     guest.check("modprobe cxgb3")
     guest.check("ip link set $(ls /sys/bus/pci/drivers/cxgb3/0*/net | grep -v : | head -n 1) up", 120)
     assert [ring for ring in table(lab, "rings") if ring["type"] == "Ethernet"]
+
+
+def test_a_connection_survives_a_pause_of_its_cards(pair):
+    server, client = pair.guests
+    serving = rping_server(server, "-C 3000 -S 1234 -V")
+    asking = rping_client(client, server, "-C 3000 -S 1234 -V")
+
+    def completions():
+        return sum(pair.sim.counters(number)["sge.cqes"] for number in (0, 1))
+
+    before = completions()
+    pair.sim.wait(lambda: completions() > before + 100, DEADLINE)
+    card = pair.sim.card(1)
+    card.pause()
+    try:
+        before = completions()
+        time.sleep(5)  # longer than TCP waits for an ACK
+        assert completions() <= before + 8, "only the receives that a doorbell finds"
+        assert card.step() <= card.step()
+    finally:
+        card.run()
+    assert_complete(asking.wait(DEADLINE))
+    assert serving.wait(DEADLINE).rc == 0
+
+
+def test_a_card_that_takes_time_carries_rping(pair):
+    server, client = pair.guests
+    card = pair.sim.card(1)
+    assert card.time("t3", "jitter=200us", "seed=7").endswith("jitter=200000ns seed=7")
+    try:
+        serving = rping_server(server, "-C 100 -S 65535 -V")
+        assert_complete(rping_client(client, server, "-C 100 -S 65535 -V").wait(DEADLINE))
+        assert serving.wait(DEADLINE).rc == 0
+        assert pair.sim.counters(1)["sge.context_commands_while_busy"] == 0
+    finally:
+        card.time("instant")

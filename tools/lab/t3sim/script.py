@@ -104,6 +104,22 @@ class Card(Row):
         """Resets the card, as a reset of its PCI function does."""
         self.script.control("reset", self.name)
 
+    def time(self, *words: str) -> str:
+        """Sets the time that the card takes, time("fetch=2us", "jitter=100us"), and returns all of it."""
+        return self.script.control("time", self.name, *words)
+
+    def pause(self) -> None:
+        """Stops the time of the card and of all that wires join to it."""
+        self.script.control("pause", self.name)
+
+    def step(self, events: int = 1) -> int:
+        """Runs the next events of paused cards. Returns the time, in nanoseconds."""
+        return self.script.control("step", self.name, events)["time"]
+
+    def run(self) -> None:
+        """Ends pause()."""
+        self.script.control("run", self.name)
+
 
 def pairs(selection: dict) -> list[str]:
     return [f"{key}={value}" for key, value in selection.items() if value is not None]
