@@ -142,8 +142,8 @@ def test_the_events_after_a_connection(ends):
 
 @pytest.mark.parametrize("then", ["wait", "disconnect", "destroy"])
 def test_data_before_the_rtu(both, then):
-    """The RTU does not come, the server reports data, and ends the connection at once. ib_cm repeats its REP then for a
-    minute or more, and keeps the id (docs/upstream); ours waits for a work item of ib_cm first, which prevents that."""
+    """The RTU does not come, the server reports data, and ends the connection at once. After ib_cm_notify() ib_cm would
+    repeat its REP for a minute or more, and keep the id (docs/upstream)."""
     server, client = both.use("ours", "ours")
     serving = server.start(f"exec /tmp/cm.py listen {address(server)} {PORT} --notify {then}")
     wait_listening(server, PORT)

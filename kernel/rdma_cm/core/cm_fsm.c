@@ -180,7 +180,9 @@ static const struct t3_transition cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 		[CM_EV_DESTROY]		= TO(CM_ST_DESTROYING, CM_ACT_CANCEL),
 		TAKES_NOTICES(CM_ST_CANCELLING),
 	},
+	/* RoCE: ESTABLISHED is the RTU after rdma_notify(), here and in the states that follow. */
 	[CM_ST_CONNECTED] = {
+		[CM_EV_ESTABLISHED]	= STAY(CM_ST_CONNECTED),
 		[CM_EV_DISCONNECT]	= TO(CM_ST_CLOSING, CM_ACT_CLOSE),
 		[CM_EV_ESTABLISH_FAILED] = TO(CM_ST_CLOSED, ABORT_AND_DROP_QP),
 		[CM_EV_REPLY_FAILED]	= TO(CM_ST_CLOSED,
@@ -195,6 +197,7 @@ static const struct t3_transition cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 	},
 	/* DESTROY does not abort here: data that was sent may still be delivered. */
 	[CM_ST_CLOSING] = {
+		[CM_EV_ESTABLISHED]	= STAY(CM_ST_CLOSING),
 		[CM_EV_DISCONNECT]	= STAY(CM_ST_CLOSING),
 		[CM_EV_ESTABLISH_FAILED] = STAY(CM_ST_CLOSING),
 		[CM_EV_REPLY_FAILED]	= TO(CM_ST_CLOSED,
@@ -209,6 +212,7 @@ static const struct t3_transition cm_table[CM_NUM_STATES][CM_NUM_EVENTS] = {
 	},
 	/* RoCE: a disconnect answers the DREQ of the peer. */
 	[CM_ST_CLOSED] = {
+		[CM_EV_ESTABLISHED]	= STAY(CM_ST_CLOSED),
 		[CM_EV_DISCONNECT]	= TO(CM_ST_CLOSED, CM_ACT_CLOSE),
 		[CM_EV_ESTABLISH_FAILED] = STAY(CM_ST_CLOSED),
 		[CM_EV_REPLY_FAILED]	= STAY(CM_ST_CLOSED),

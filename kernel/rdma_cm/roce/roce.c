@@ -223,7 +223,6 @@ static void cm_roce_release(struct cm_id *id)
 	if (!ib)
 		return;
 	id->roce->ib = NULL;
-	cm_roce_wait_for_notify(id->roce);
 	ib_destroy_cm_id(ib);
 	cm_id_put(id);
 }
@@ -383,6 +382,21 @@ static int cm_roce_reject(struct cm_id *id, const void *data, u8 len, u8 reason)
 }
 
 /*
+ * ib_send_cm_rej() does not cancel a REP (docs/upstream). The end of the ib_cm_id does, and sends a
+ * REJ.
+ */
+static void cm_roce_close_unestablished(struct cm_id *id)
+{
+	struct ib_cm_id *ib = id->roce->ib;
+	enum ib_cm_state state = READ_ONCE(ib->state);
+
+	if (state == IB_CM_REP_SENT || state == IB_CM_MRA_REP_RCVD)
+		cm_roce_release(id);
+	else
+		ib_send_cm_rej(ib, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0, NULL, 0);
+}
+
+/*
  * ib_cm knows which message is due: DREQ; DREP, if the peer has sent a DREQ; REJ before the
  * connection is established. After a DREQ another event follows; a DREQ of the peer was an event.
  */
@@ -392,29 +406,30 @@ static void cm_roce_close(struct cm_id *id, bool abrupt)
 
 	if (!ib || cm_roce_is_ud(id))
 		return;
-	cm_roce_wait_for_notify(id->roce);
 	if (!ib_send_cm_dreq(ib, NULL, 0) || !ib_send_cm_drep(ib, NULL, 0))
 		return;
-	ib_send_cm_rej(ib, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0, NULL, 0);
+	cm_roce_close_unestablished(id);
 	if (cm_state(id) != CM_ST_CLOSED)
 		cm_event_post(id, CM_SLOT_CLOSE, CM_EV_CLOSE, 0, CM_DISPATCH_WORKER);
 }
 
-/* In any context. The callback may come before ib_cm_notify() returns. */
+/*
+ * Data came before the RTU, so the peer is connected. ib_cm goes on and waits for the RTU. It is not
+ * told by ib_cm_notify(): if the connection ended before a work item of ib_cm ran, no thread could
+ * cancel the REP, and ib_destroy_cm_id() waited up to 18 minutes for it (docs/upstream).
+ */
 static int cm_roce_notify(struct cm_id *id, enum ib_event_type event)
 {
-	struct cm_roce *roce = id->roce;
-	bool first;
-	int ret;
-
-	/* With IB_EVENT_PATH_MIG ib_cm goes to an alternate path, which no id has. */
-	if (!roce->ib || event != IB_EVENT_COMM_EST)
+	/* No id has the alternate path of IB_EVENT_PATH_MIG. */
+	if (event != IB_EVENT_COMM_EST || cm_roce_is_ud(id))
 		return -EINVAL;
-	first = !xchg(&roce->notified, 1);
-	ret = ib_cm_notify(roce->ib, event);
-	if (ret && first)
-		cm_roce_end_notify(roce);
-	return ret;
+	if (cm_state(id) == CM_ST_CONNECTED)
+		return -EISCONN;
+	if (cm_state(id) != CM_ST_ACCEPTING)
+		return -EINVAL;
+	/* If the slot is taken, the RTU has come. */
+	cm_event_post(id, CM_SLOT_OPEN, CM_EV_ESTABLISHED, 0, CM_DISPATCH_WORKER);
+	return 0;
 }
 
 /* --- the transport --------------------------------------------------------------- */

@@ -19,7 +19,6 @@
  * @psn: the peer's first packet has this sequence number
  * @qkey: Q_Key of the datagrams of the id; 0: not known yet
  * @ah: address handle attributes of a peer of datagrams, once it has replied
- * @notified: ib_cm_notify() returned 0, and its callback has not come yet
  * @refusal_len: length of @refusal
  * @refusal: private data of the peer's REJ or SIDR REP that refuses
  */
@@ -31,7 +30,6 @@ struct cm_roce {
 	u32 qkey;
 	/* As @refusal: a callback writes it before it posts the event in which it is read. */
 	struct rdma_ah_attr ah;
-	unsigned int notified;	/* atomic */
 	u8 refusal_len;
 	u8 refusal[IB_CM_REJ_PRIVATE_DATA_SIZE];
 };
@@ -58,8 +56,6 @@ int cm_roce_init_qp_attr(struct cm_id *id, struct ib_qp_attr *attr, int *mask);
 /* roce_event.c */
 int cm_roce_callback(struct ib_cm_id *ib, const struct ib_cm_event *event);
 void cm_roce_report(struct cm_id *id, enum cm_event event, struct rdma_cm_event *report);
-void cm_roce_wait_for_notify(struct cm_roce *roce);
-void cm_roce_end_notify(struct cm_roce *roce);
 
 /* roce_listen.c */
 int cm_roce_listen(struct cm_listener *l);

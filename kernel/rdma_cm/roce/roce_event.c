@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* RoCE: the callbacks of ib_cm about connections, and what the consumer gets of them. */
-#include <linux/wait.h>
 #include <rdma/ib_cm.h>
 
 #include "compat.h"
 #include "rdma_cm.h"
 #include "roce.h"
 #include "trace.h"
-
-#define ROCE_NOTIFY_TIMEOUT	HZ	/* a worker of ib_cm takes less */
-
-/* Woken when @notified of an id becomes 0. */
-static DECLARE_WAIT_QUEUE_HEAD(cm_roce_notify_ended);
 
 /*
  * Posts an event from a callback. The callback may sleep, but actions that sleep are left to the
@@ -71,23 +65,6 @@ static void cm_roce_sidr_replied(struct cm_id *id, const struct ib_cm_event *eve
 }
 
 /*
- * Waits for the callback that follows a successful ib_cm_notify(). A work item of ib_cm cancels the
- * REP and then calls back, but only if it finds the connection established. After a disconnect or a
- * destroy it does not: the REP is repeated for a minute or more, and ib_destroy_cm_id() waits for
- * that (docs/upstream). So a disconnect and a destroy wait here first.
- */
-void cm_roce_wait_for_notify(struct cm_roce *roce)
-{
-	wait_event_timeout(cm_roce_notify_ended, !READ_ONCE(roce->notified), ROCE_NOTIFY_TIMEOUT);
-}
-
-void cm_roce_end_notify(struct cm_roce *roce)
-{
-	if (xchg(&roce->notified, 0))
-		wake_up_all(&cm_roce_notify_ended);
-}
-
-/*
  * An event of ib_cm about a connection. Returns 0: the destroy of the id destroys the ib_cm_id.
  * Context: a worker of ib_cm; the callbacks of one ib_cm_id come one after the other.
  */
@@ -109,8 +86,6 @@ int cm_roce_callback(struct ib_cm_id *ib, const struct ib_cm_event *event)
 		cm_roce_sidr_replied(id, event);
 		break;
 	case IB_CM_RTU_RECEIVED:
-	case IB_CM_USER_ESTABLISHED:
-		cm_roce_end_notify(id->roce);
 		cm_roce_post(id, CM_SLOT_OPEN, CM_EV_ESTABLISHED, 0);
 		break;
 	case IB_CM_REJ_RECEIVED:
@@ -119,7 +94,6 @@ int cm_roce_callback(struct ib_cm_id *ib, const struct ib_cm_event *event)
 		break;
 	case IB_CM_DREQ_RECEIVED:
 	case IB_CM_DREP_RECEIVED:
-		cm_roce_end_notify(id->roce);
 		cm_roce_post(id, CM_SLOT_CLOSE, CM_EV_CLOSE, 0);
 		break;
 	case IB_CM_DREQ_ERROR:

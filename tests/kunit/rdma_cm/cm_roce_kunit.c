@@ -288,18 +288,42 @@ static void accept_and_disconnect(struct kunit *test)
 	STEPS(S(GOT_DISCONNECTED), S(DESTROY));
 }
 
-/* Data comes before the RTU, and the consumer reports it. */
-static void data_before_the_rtu(struct kunit *test)
+static void data_came_before_the_rtu(struct kunit *test)
 {
 	requested(test);
 	STEPS(S(ACCEPT));
-	KUNIT_EXPECT_EQ(test, t3_rdma_notify(id, IB_EVENT_COMM_EST), 0);
-	/* ib_cm would go to an alternate path, and lose the GID of this one. */
 	KUNIT_EXPECT_EQ(test, t3_rdma_notify(id, IB_EVENT_PATH_MIG), -EINVAL);
-	KUNIT_EXPECT_EQ(test, fake_ib.notifies, 1u);
-	fake_ib_event(IB_CM_USER_ESTABLISHED, 0);
-	STEPS(S(GOT_ESTABLISHED), S(DESTROY));
+	KUNIT_EXPECT_EQ(test, t3_rdma_notify(id, IB_EVENT_COMM_EST), 0);
+	STEPS(S(GOT_ESTABLISHED));
+	KUNIT_EXPECT_EQ(test, t3_rdma_notify(id, IB_EVENT_COMM_EST), -EISCONN);
+}
+
+/* Data comes before the RTU, and the consumer reports it. The RTU is no second ESTABLISHED. */
+static void data_before_the_rtu(struct kunit *test)
+{
+	data_came_before_the_rtu(test);
+	fake_ib_event(IB_CM_RTU_RECEIVED, 0);
+	STEPS(S(GOT_NOTHING), S(DISCONNECT));
 	KUNIT_EXPECT_EQ(test, fake_ib.dreqs, 1u);
+	fake_ib_event(IB_CM_DREP_RECEIVED, 0);
+	STEPS(S(GOT_DISCONNECTED), S(DESTROY));
+}
+
+/* ib_cm still waits for the RTU: only the end of its id ends the repetition of its REP. */
+static void a_disconnect_after_data_without_an_rtu(struct kunit *test)
+{
+	data_came_before_the_rtu(test);
+	STEPS(S(DISCONNECT), S(GOT_DISCONNECTED));
+	KUNIT_EXPECT_NULL(test, fake_ib.conn);
+	KUNIT_EXPECT_EQ(test, fake_ib.dreqs, 0u);
+	STEPS(S(DESTROY));
+}
+
+static void the_rtu_after_data_does_not_come(struct kunit *test)
+{
+	data_came_before_the_rtu(test);
+	fake_ib_event(IB_CM_REP_ERROR, 0);
+	STEPS(V(GOT_DISCONNECTED, -ETIMEDOUT), S(DESTROY));
 }
 
 static void an_accept_without_an_rtu(struct kunit *test)
@@ -726,6 +750,8 @@ static struct kunit_case roce_cases[] = {
 	KUNIT_CASE(attributes_while_a_lookup_ends),
 	KUNIT_CASE(accept_and_disconnect),
 	KUNIT_CASE(data_before_the_rtu),
+	KUNIT_CASE(a_disconnect_after_data_without_an_rtu),
+	KUNIT_CASE(the_rtu_after_data_does_not_come),
 	KUNIT_CASE(an_accept_without_an_rtu),
 	KUNIT_CASE(an_accept_is_rejected_by_the_peer),
 	KUNIT_CASE(an_accept_that_fails),

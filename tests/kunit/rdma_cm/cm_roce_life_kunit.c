@@ -160,74 +160,10 @@ static void the_destroy_of_a_listener_waits_for_a_request(struct kunit *test)
 	}
 }
 
-/* --- after ib_cm_notify() ------------------------------------------------------------- */
-
-static void notified(struct kunit *test)
-{
-	roce_begin(test);
-	requested(test);
-	STEPS(S(ACCEPT));
-	KUNIT_EXPECT_EQ(test, t3_rdma_notify(id, IB_EVENT_COMM_EST), 0);
-}
-
-/* The DREQ follows ESTABLISHED, which ib_cm reports when it has ended the repetition of its REP. */
-static void a_disconnect_waits_for_the_end_of_a_notify(struct kunit *test)
-{
-	notified(test);
-	/* A second report changes nothing. */
-	KUNIT_EXPECT_EQ(test, t3_rdma_notify(id, IB_EVENT_COMM_EST), -EISCONN);
-	STEPS(S(DISCONNECT));
-	msleep(20);
-	KUNIT_EXPECT_EQ(test, fake_ib.dreqs, 0u);
-	fake_ib_event(IB_CM_USER_ESTABLISHED, 0);
-	STEPS(S(GOT_ESTABLISHED));
-	KUNIT_EXPECT_EQ(test, fake_ib.dreqs, 1u);
-	fake_ib_event(IB_CM_DREP_RECEIVED, 0);
-	STEPS(S(GOT_DISCONNECTED), S(DESTROY));
-	roce_end(test);
-}
-
-static void a_destroy_waits_for_the_end_of_a_notify(struct kunit *test)
-{
-	static const enum ib_cm_event_type ends[] = {
-		IB_CM_USER_ESTABLISHED, IB_CM_DREQ_RECEIVED,
-	};
-	struct work_struct end_of_id;
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(ends); i++) {
-		INIT_WORK_ONSTACK(&end_of_id, run_destroy);
-		init_completion(&destroy_begun);
-		notified(test);
-		queue_work(t3_unbound_wq, &end_of_id);
-		wait_for_completion(&destroy_begun);
-		msleep(20);
-		KUNIT_EXPECT_NOT_NULL(test, fake_ib.conn);
-		KUNIT_EXPECT_EQ(test, fake_ib.dreqs, 0u);
-		fake_ib_event(ends[i], 0);
-		flush_work(&end_of_id);
-		KUNIT_EXPECT_NULL(test, fake_ib.conn);
-		roce_end(test);
-		destroy_work_on_stack(&end_of_id);
-	}
-}
-
-/* The device goes down: ib_cm does not call back, and the destroy ends all the same. */
-static void a_notify_without_a_callback(struct kunit *test)
-{
-	notified(test);
-	STEPS(S(DESTROY));
-	KUNIT_EXPECT_NULL(test, fake_ib.conn);
-	roce_end(test);
-}
-
 static struct kunit_case roce_life_cases[] = {
 	KUNIT_CASE(a_destroy_waits_for_a_callback),
 	KUNIT_CASE(a_request_is_destroyed_during_its_callback),
 	KUNIT_CASE(the_destroy_of_a_listener_waits_for_a_request),
-	KUNIT_CASE(a_disconnect_waits_for_the_end_of_a_notify),
-	KUNIT_CASE(a_destroy_waits_for_the_end_of_a_notify),
-	KUNIT_CASE(a_notify_without_a_callback),
 	{}
 };
 

@@ -29,7 +29,7 @@ static struct {
 	int next_error;			/* of the next message */
 	int listen_error;
 	/* Messages that were sent, and the contents of the last one. */
-	unsigned int reqs, reps, rtus, rejs, dreqs, dreps, mras, sidr_reqs, sidr_reps, notifies;
+	unsigned int reqs, reps, rtus, rejs, dreqs, dreps, mras, sidr_reqs, sidr_reps;
 	int rej_reason, sidr_status;
 	__be64 service_id;
 	u8 data[256], data_len;
@@ -128,10 +128,8 @@ static void fake_ib_destroy(struct ib_cm_id *ib)
 static int fake_ib_send(struct ib_cm_id *ib, bool allowed, enum ib_cm_state next,
 			unsigned int *count)
 {
-	int ret = fake_ib_take_error();
+	int ret = allowed ? fake_ib_take_error() : -EINVAL;
 
-	if (!allowed)
-		return -EINVAL;
 	if (ret)
 		return ret;
 	ib->state = next;
@@ -180,8 +178,8 @@ static int fake_ib_send_drep(struct ib_cm_id *ib, const void *data, u8 len)
 static int fake_ib_send_rej(struct ib_cm_id *ib, enum ib_cm_rej_reason reason, void *ari,
 			    u8 ari_len, const void *data, u8 len)
 {
-	bool allowed = ib->state == IB_CM_REQ_RCVD || ib->state == IB_CM_REP_RCVD ||
-		       ib->state == IB_CM_REP_SENT;
+	/* ib_cm allows it after a REP, too, which it then repeats until it times out. */
+	bool allowed = ib->state == IB_CM_REQ_RCVD || ib->state == IB_CM_REP_RCVD;
 
 	if (allowed) {
 		fake_ib.rej_reason = reason;
@@ -202,15 +200,6 @@ static int fake_ib_send_sidr_rep(struct ib_cm_id *ib, struct ib_cm_sidr_rep_para
 	fake_ib.sidr_status = param->status;
 	fake_ib.qkey = param->qkey;
 	return fake_ib_send(ib, ib->state == IB_CM_SIDR_REQ_RCVD, IB_CM_IDLE, &fake_ib.sidr_reps);
-}
-
-static int fake_ib_notify(struct ib_cm_id *ib, enum ib_event_type event)
-{
-	fake_ib.notifies++;
-	if (ib->state != IB_CM_REP_SENT)
-		return ib->state == IB_CM_ESTABLISHED ? -EISCONN : -EINVAL;
-	ib->state = IB_CM_ESTABLISHED;
-	return 0;
 }
 
 static void fake_ib_mra(struct ib_cm_id *ib, u8 timeout)
@@ -261,7 +250,6 @@ static void __maybe_unused fake_ib_event(enum ib_cm_event_type type, int status)
 		event.param.rej_rcvd.reason = status;
 		break;
 	case IB_CM_RTU_RECEIVED:
-	case IB_CM_USER_ESTABLISHED:
 		ib->state = IB_CM_ESTABLISHED;
 		break;
 	case IB_CM_DREQ_RECEIVED:
@@ -379,7 +367,6 @@ static int fake_find_pkey(struct ib_device *device, u32 port, u16 pkey, u16 *ind
 #define ib_send_cm_rej			fake_ib_send_rej
 #define ib_send_cm_sidr_req		fake_ib_send_sidr_req
 #define ib_send_cm_sidr_rep		fake_ib_send_sidr_rep
-#define ib_cm_notify			fake_ib_notify
 #define ib_cm_init_qp_attr		fake_ib_init_qp_attr
 #define t3_ib_cm_mra			fake_ib_mra
 #define ib_init_ah_attr_from_path	fake_init_ah_attr

@@ -21,6 +21,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -194,11 +197,25 @@ pid_t start_worker(Shared& shared, const Targets& targets, uint64_t seed, const 
     }
 }
 
+// Where each thread of a process stands in the kernel, for the reader of a failed test. The kernel log gets
+// the stacks of all other tasks that wait.
+void print_stacks(pid_t process) {
+    std::ofstream("/proc/sysrq-trigger") << 'w';
+    namespace fs = std::filesystem;
+    std::error_code ended;
+    for (const auto& thread : fs::directory_iterator("/proc/" + std::to_string(process) + "/task", ended)) {
+        std::ifstream status(thread.path() / "status"), stack(thread.path() / "stack");
+        std::cerr << thread.path().string() << '\n' << status.rdbuf() << stack.rdbuf() << std::flush;
+    }
+}
+
 // Waits for the exit of a killed worker; false if it does not exit in time.
 bool wait_for_exit(pid_t worker, prog::Clock::time_point until) {
     while (waitpid(worker, nullptr, WNOHANG) != worker) {
-        if (prog::Clock::now() > until)
+        if (prog::Clock::now() > until) {
+            print_stacks(worker);
             return false;
+        }
         usleep(10000);
     }
     return true;
