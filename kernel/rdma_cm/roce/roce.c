@@ -414,9 +414,9 @@ static void cm_roce_close(struct cm_id *id, bool abrupt)
 }
 
 /*
- * Data came before the RTU, so the peer is connected. ib_cm goes on and waits for the RTU. It is not
- * told by ib_cm_notify(): if the connection ended before a work item of ib_cm ran, no thread could
- * cancel the REP, and ib_destroy_cm_id() waited up to 18 minutes for it (docs/upstream).
+ * Data came before the RTU, so the peer is connected. ib_cm goes on and waits for the RTU. After
+ * ib_cm_notify() no thread could cancel the REP if the connection ended before a work item of ib_cm
+ * ran, and ib_destroy_cm_id() would wait for it, up to 18 minutes (docs/upstream).
  */
 static int cm_roce_notify(struct cm_id *id, enum ib_event_type event)
 {
