@@ -4,39 +4,23 @@
 // to tcpdump.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
-#include "sim/core/event_loop.hh"
-#include "sim/core/fd.hh"
-#include "sim/net/link.hh"
+#include "sim/net/descriptor_end.hh"
 
 namespace t3sim {
 
-class TapDevice : public Endpoint {
+class TapDevice : public DescriptorEnd {
 public:
     /// Opens the interface @p name, or creates it if the process has the privileges. Sends received frames to
     /// @p link, which must outlive this. Throws std::runtime_error with a complete sentence.
     TapDevice(EventLoop& loop, Link& link, const std::string& name);
-    ~TapDevice() override;
-    TapDevice(const TapDevice&) = delete;
-    TapDevice& operator=(const TapDevice&) = delete;
-
-    void frame_in(Bytes frame) override;
     void carrier(bool up) override;
-    void resume_send() override;
-    /// Frames that the interface did not accept (it is down, or its queue is full).
-    [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 
 private:
-    void ready();
+    bool goes_on(int error) override;
 
-    EventLoop& loop_;
-    Link& link_;
     std::string name_;
-    Fd fd_;
-    EventLoop::Watch watch_ = 0;
-    std::uint64_t dropped_ = 0;
 };
 
 } // namespace t3sim

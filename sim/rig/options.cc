@@ -74,7 +74,8 @@ std::array<std::uint8_t, 6> parse_mac(const std::string& text) {
 Options::End parse_end(Options& options, const std::string& option, const std::string& text) {
     Options::End end;
     for (const auto& [prefix, kind] :
-         {std::pair{"qemu:", Options::End::Kind::qemu}, std::pair{"tap:", Options::End::Kind::tap}}) {
+         {std::pair{"qemu:", Options::End::Kind::qemu}, std::pair{"tap:", Options::End::Kind::tap},
+          std::pair{"udp:", Options::End::Kind::udp}}) {
         if (text.starts_with(prefix) && text.size() > std::strlen(prefix)) {
             end.kind = kind;
             end.where = text.substr(std::strlen(prefix));
@@ -85,8 +86,8 @@ Options::End parse_end(Options& options, const std::string& option, const std::s
     if (dot == text.npos || dot == 0 || dot + 2 != text.size() || text[dot + 1] < '0' ||
         text[dot + 1] >= static_cast<char>('0' + Card::ports))
         throw Wrong(
-            fmt::format("{}: '{}' is not an end of a wire; expected CARD.PORT with port 0 or 1, qemu:PATH or "
-                        "tap:NAME",
+            fmt::format("{}: '{}' is not an end of a wire; expected CARD.PORT with port 0 or 1, qemu:PATH, "
+                        "tap:NAME or udp:[PORT@]HOST:PORT",
                         option, text));
     end.card = find_card(options, option, text.substr(0, dot)).name;
     end.port = static_cast<unsigned>(text[dot + 1] - '0');
@@ -205,6 +206,8 @@ std::string Options::End::label() const {
         return "qemu-" + where.substr(where.rfind('/') + 1);
     case Kind::tap:
         return where;
+    case Kind::udp:
+        return "udp-" + where;
     }
     return {};
 }
@@ -244,7 +247,8 @@ Prints "t3sim: ready" when all sockets listen. SIGTERM, SIGINT or "quit" end it.
          "the "
          "kernel's CONFIG_UML_PCI_OVER_VIRTIO_DEVICE_ID");
     each("--wire", wires, "[NAME=]END,END[,END...]",
-         "Joins ends: CARD.PORT, qemu:PATH (a socket for QEMU's -netdev stream) or tap:NAME; more than two "
+         "Joins ends: CARD.PORT, qemu:PATH (a socket for QEMU's -netdev stream), tap:NAME or "
+         "udp:[PORT@]HOST:PORT (another t3sim there, or QEMU's -netdev dgram); more than two "
          "make a hub");
     each("--wire-qemu", qemus, "CARD.PORT=PATH", "Short for an end qemu:PATH on the wire of that port");
     each("--tap", taps, "CARD.PORT=NAME", "Short for an end tap:NAME on the wire of that port");

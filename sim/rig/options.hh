@@ -27,10 +27,10 @@ struct Options {
     };
     /// One end of a wire.
     struct End {
-        enum class Kind { card_port, qemu, tap } kind = Kind::card_port;
+        enum class Kind { card_port, qemu, tap, udp } kind = Kind::card_port;
         std::string card;  ///< card_port: name of the card
         unsigned port = 0; ///< card_port
-        std::string where; ///< qemu: path of the socket; tap: name of the interface
+        std::string where; ///< qemu: path of the socket; tap: name of the interface; udp: as UdpSocket
         [[nodiscard]] std::string label() const;
     };
     struct WireSpec {

@@ -9,6 +9,7 @@
 
 #include "sim/net/qemu_socket.hh"
 #include "sim/net/tap.hh"
+#include "sim/net/udp_socket.hh"
 #include "sim/vfio/server.hh"
 #include "sim/vhost/server.hh"
 
@@ -84,6 +85,9 @@ void Rig::plug(Wire& wire, EventLoop& loop, const Options::End& end) {
         break;
     case Options::End::Kind::tap:
         others_.push_back(std::make_unique<TapDevice>(loop, wire, end.where));
+        break;
+    case Options::End::Kind::udp:
+        others_.push_back(std::make_unique<UdpSocket>(loop, wire, end.where));
         break;
     }
     wire.attach(*others_.back(), end.label());

@@ -2,6 +2,7 @@
 """The guest kernel's own cxgb3.ko, unmodified, on modelled cards: its Ethernet functions."""
 
 import re
+import socket
 import struct
 import time
 
@@ -9,6 +10,7 @@ import pytest
 
 from labkit import Lab, klog, qemu, stack
 from labkit.machine import Machine
+from labkit.sim import Wire
 from stock import PERFTEST_PORT, wait_listening, wait_no_objects
 
 MEGABYTES = 100
@@ -358,3 +360,28 @@ def test_ethernet_beside_a_stream_of_writes(pair):
     for name, figure in beside.items():
         slower = idle[name] / figure if "MB/s" in name else figure / idle[name]
         assert slower < (50 if "ping" in name else 30), (name, idle, beside)
+
+
+def udp_ports(count):
+    """UDP ports of the loopback interface that nothing uses."""
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def test_two_wires_that_udp_joins(make_lab):
+    left, right = udp_ports(2)
+    lab = make_lab(
+        guests=2,
+        kernel="uml",
+        load="nic",
+        wires=[
+            Wire("left", ("c0.0", f"udp:{left}@127.0.0.1:{right}")),
+            Wire("right", ("c1.0", f"udp:{right}@127.0.0.1:{left}")),
+        ],
+    )
+    ping(*lab.guests, 0, count=100, options="-i 0.01 -s 1400")

@@ -72,13 +72,15 @@ TEST(Options, CardsDifferByDefault) {
 }
 
 TEST(Options, OtherEnds) {
-    const auto result = parse({"--card", "a=/a", "--wire", "x=a.0,tap:tap0,qemu:/r/n=1.sock", "--wire-qemu",
-                               "a.1=/r/q", "--tap", "a.1=tap1"});
+    const auto result = parse({"--card", "a=/a", "--wire", "x=a.0,tap:tap0,qemu:/r/n=1.sock,udp:7@[::1]:8",
+                               "--wire-qemu", "a.1=/r/q", "--tap", "a.1=tap1"});
     ASSERT_TRUE(result.options) << result.message;
     const auto& wires = result.options->wires;
     ASSERT_EQ(wires.size(), 2U);
     EXPECT_EQ(wires[0].ends[1].kind, Options::End::Kind::tap);
     EXPECT_EQ(wires[0].ends[2].where, "/r/n=1.sock");
+    EXPECT_EQ(wires[0].ends[3].kind, Options::End::Kind::udp);
+    EXPECT_EQ(wires[0].ends[3].where, "7@[::1]:8");
     ASSERT_EQ(wires[1].ends.size(), 3U) << "--tap joins the wire that --wire-qemu made";
     EXPECT_EQ(wires[1].ends[2].where, "tap1");
 }

@@ -22,7 +22,7 @@ MAX_CARDS = 8  # t3sim's own limit
 
 class Wire(NamedTuple):
     """A cable. Its ends are as t3sim names them: cN.P (port P of card N, cards counted through all guests),
-    qemu:PATH, tap:NAME; and nG, which gives guest G an ordinary NIC (virtio-net) there."""
+    qemu:PATH, tap:NAME, udp:[PORT@]HOST:PORT; and nG, which gives guest G an ordinary NIC (virtio-net) there."""
 
     name: str
     ends: tuple[str, ...]
