@@ -56,7 +56,8 @@ UdpSocket::UdpSocket(EventLoop& loop, Link& link, const std::string& where) : De
     const Addresses peer = look_up(where, parts.host.c_str(), parts.port, AF_UNSPEC);
     const Addresses local = look_up(where, nullptr, parts.local_port, peer->ai_family);
     Fd socket(::socket(peer->ai_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer)); // or what is allowed
+    setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &receive_buffer,
+               sizeof(receive_buffer)); // or what is allowed
     if (!socket || bind(socket.get(), local->ai_addr, local->ai_addrlen) != 0 ||
         connect(socket.get(), peer->ai_addr, peer->ai_addrlen) != 0)
         throw std::runtime_error(fmt::format("UDP end '{}': {}", where, std::strerror(errno)));

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "sim/rig/control_client.hh"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -101,16 +103,31 @@ void print_table(const std::string& name, const Json& table, bool as_json, bool 
     std::fflush(stdout);
 }
 
+/// The text format of Prometheus, in which all samples of a metric stand together.
+void print_metrics(const Json& cards) {
+    std::map<std::string, std::string> samples; // of a metric
+    for (const auto& [card, counters] : cards.items())
+        for (const auto& [name, value] : counters.items()) {
+            std::string metric = "t3sim_" + name + "_total";
+            std::ranges::replace_if(
+                metric, [](char c) { return c == '.' || c == '-'; }, '_');
+            samples[metric] += fmt::format("{}{{card=\"{}\"}} {}\n", metric, card, value.get<Counter>());
+        }
+    for (const auto& [metric, lines] : samples)
+        fmt::print("# TYPE {} counter\n{}", metric, lines);
+}
+
+/// Whether @p option is among the arguments; removes it.
+bool take(commands::Arguments& arguments, std::string_view option) {
+    return std::erase(arguments, option) != 0;
+}
+
 int run_command(const std::string& path, const std::string& command, commands::Arguments arguments) {
     const commands::Row* row = commands::find_row(command);
     const bool is_table = row && row->is_table;
-    bool as_json = false, watch = false;
-    if (is_table)
-        std::erase_if(arguments, [&](const std::string& argument) {
-            as_json |= argument == "--json";
-            watch |= argument == "--watch";
-            return argument == "--json" || argument == "--watch";
-        });
+    const bool as_json = is_table && take(arguments, "--json");
+    const bool watch = is_table && take(arguments, "--watch");
+    const bool as_metrics = command == "counters" && take(arguments, "--prometheus");
     Client client(path);
     const Json request{{"version", commands::protocol_version}, {"command", command}, {"args", arguments}};
     if (is_table) {
@@ -125,6 +142,8 @@ int run_command(const std::string& path, const std::string& command, commands::A
     const Json& result = reply["result"];
     if (command == "subscribe")
         client.copy_lines();
+    else if (as_metrics)
+        print_metrics(result);
     else if (command == "help")
         for (const auto& usage : result)
             fmt::print("{}\n", usage.get<std::string>());
@@ -157,7 +176,10 @@ int control_client(std::span<const char* const> arguments) {
             fmt::print("{}\n", row.usage);
         fmt::print("\nOptions of connections, qps, cqs, regions and rings:\n"
                    "  --json      JSON instead of columns\n"
-                   "  --watch     again every second; with --json one line each time\n");
+                   "  --watch     again every second; with --json one line each time\n\n"
+                   "Option of counters:\n"
+                   "  --prometheus\n"
+                   "              the text format of Prometheus\n");
         return 0;
     }
     const char* const variable = std::getenv(control_variable);

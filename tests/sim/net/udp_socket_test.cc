@@ -36,7 +36,8 @@ struct Socket {
         return got;
     }
 
-    sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+    sockaddr_in address{
+        .sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
     Fd fd;
 };
 
@@ -56,7 +57,7 @@ struct UdpSocketTest : testing::Test {
     EventLoop loop;
     Wire wire{loop.queue(), "w"};
     RecordingEnd card{loop.queue()};
-    Socket own, peer, stranger;
+    Socket own, peer, third;
     std::unique_ptr<UdpSocket> end;
 };
 
@@ -71,7 +72,7 @@ TEST_F(UdpSocketTest, AFrameIsADatagramBothWays) {
 }
 
 TEST_F(UdpSocketTest, OthersThanThePeerAndEmptyDatagramsAreIgnored) {
-    stranger.send(numbered(1), own);
+    third.send(numbered(1), own);
     peer.send({}, own);
     peer.send(numbered(2), own);
     settle();

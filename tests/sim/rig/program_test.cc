@@ -544,6 +544,18 @@ TEST_F(Program, CtlPrintsTables) {
     EXPECT_EQ(output_of(ctl + " rings --watch --json | head -n 2"), "[]\n[]\n");
 }
 
+TEST_F(Program, CtlPrintsCountersForPrometheus) {
+    start_two_cards();
+    const std::string ctl = std::string(T3SIM) + " ctl " + at("ctl");
+    const std::string all = output_of(ctl + " counters --prometheus");
+    EXPECT_NE(all.find("# TYPE t3sim_sge_cqes_total counter\n"
+                       "t3sim_sge_cqes_total{card=\"a\"} 0\n"
+                       "t3sim_sge_cqes_total{card=\"b\"} 0\n"),
+              std::string::npos)
+        << all;
+    EXPECT_EQ(output_of(ctl + " counters b --prometheus").find("card=\"a\""), std::string::npos);
+}
+
 TEST_F(Program, AVariableNamesTheSocket) {
     start_two_cards();
     const std::string program = T3SIM, variable = "T3SIM_CONTROL=" + at("ctl") + " ";
