@@ -48,6 +48,12 @@ def test_ibv_post_send(pair, tool):
     assert run_perftest(pair, tool, "-s 4096 -n 100 --use_old_post_send")[:2] == ["4096", "100"]
 
 
+@pytest.mark.parametrize("outstanding", [1, 8])
+def test_64_reads_posted_at_once(pair, outstanding):
+    """The card keeps all but the first ones back."""
+    assert run_perftest(pair, "ib_read_bw", f"-s 4096 -n 512 -t 64 -o {outstanding}")[:2] == ["4096", "512"]
+
+
 def test_both_directions_at_once(pair):
     run_perftest(pair, "ib_send_bw", "-s 4096 -n 200 -b")
 

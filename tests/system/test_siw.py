@@ -229,6 +229,14 @@ def test_perftest(mixed, server, tool, size):
     assert figures[:2] == [str(size), "50"]
 
 
+@SERVERS
+@pytest.mark.parametrize("outstanding", [1, 8])
+def test_64_reads_posted_at_once(mixed, server, outstanding):
+    mixed.set(card={"mpa_rev": 2})
+    figures = perftest(*mixed.ends(server), "ib_read_bw", f"-s 4096 -n 512 -t 64 -o {outstanding}", timeout=60)
+    assert figures[:2] == ["4096", "512"]
+
+
 def test_all_captured_frames_are_valid_iwarp(mixed):
     """Runs last in this file: checks every frame of the other tests, and of one rping if none of them ran."""
     rping(mixed, "card", "-C 5 -V")
