@@ -128,7 +128,8 @@ TEST(CmTable, established_cannot_be_reported_twice) {
     for (const Cell& c : legal_cells())
         for (cm_event again : {CM_EV_REPLY_OK, CM_EV_RESPONSE, CM_EV_ESTABLISHED})
             if (c.cell.actions & (CM_ACT_REPORT_ESTABLISHED | CM_ACT_REPORT_RESPONSE)) {
-                EXPECT_EQ(cm_fsm(cm_state(c.cell.next), again), nullptr) << c.name();
+                const t3_transition* const cell = cm_fsm(cm_state(c.cell.next), again);
+                EXPECT_FALSE(cell && cell->actions) << c.name();
             }
 }
 
