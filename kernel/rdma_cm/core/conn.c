@@ -2,8 +2,8 @@
 /*
  * The consumer's calls about connections. Each applies an event to the state table, calls the
  * transport, and applies the event of the failure if that fails. It takes no lock of its own around
- * the transport's function (the command holds ctx->mutex), except listen_mutex for a listen;
- * cm_roce_connect() takes handler_mutex.
+ * the transport's function (the command holds ctx->mutex), except listen_mutex for a listen, and
+ * handler_mutex for a disconnect over RoCE; cm_roce_connect() takes handler_mutex.
  */
 #include <linux/cred.h>
 #include <net/net_namespace.h>
@@ -187,10 +187,18 @@ int t3_rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 len, u8 r
  */
 int t3_rdma_disconnect(struct rdma_cm_id *id)
 {
+	struct cm_id *cm = to_cm_id(id);
+	int ret;
+
 	/* Datagrams have no connection. */
 	if (id->qp_type == IB_QPT_UD)
 		return -EINVAL;
-	return cm_fsm_run(to_cm_id(id), CM_EV_DISCONNECT, 0);
+	if (!cm_past_connect(cm_state(cm)) || !cm_transport(cm)->close_is_locked)
+		return cm_fsm_run(cm, CM_EV_DISCONNECT, 0);
+	cm_handler_lock(cm);
+	ret = cm_fsm_run(cm, CM_EV_DISCONNECT, 0);
+	cm_handler_release(cm);
+	return ret;
 }
 
 /* --- QPs ----------------------------------------------------------------- */

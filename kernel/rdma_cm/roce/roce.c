@@ -5,8 +5,9 @@
  *
  * Lifetimes. A struct ib_cm_id holds a reference on its id from its creation until
  * ib_destroy_cm_id() has returned, which waits for the callbacks that run. So a callback may use
- * the id, and cm_roce_release(), at the destroy of the id, is the end of callbacks. It is called
- * with handler_mutex held: a callback only tries that mutex, and never destroys its ib_cm_id.
+ * the id, and cm_roce_release(), at the destroy of the id or a close before the RTU, is the end of
+ * callbacks. It is called with handler_mutex held: a callback only tries that mutex, and never
+ * destroys its ib_cm_id.
  *
  * roce_listen.c has the listeners, which give an id its ib_cm_id with a request; roce_event.c has
  * the callbacks.
@@ -220,6 +221,7 @@ static void cm_roce_release(struct cm_id *id)
 {
 	struct ib_cm_id *ib = id->roce ? id->roce->ib : NULL;
 
+	lockdep_assert_held(&id->handler_mutex);
 	if (!ib)
 		return;
 	id->roce->ib = NULL;
@@ -435,6 +437,7 @@ static int cm_roce_notify(struct cm_id *id, enum ib_event_type event)
 /* --- the transport --------------------------------------------------------------- */
 
 const struct cm_transport cm_roce_transport = {
+	.close_is_locked = true,
 	.serves = cm_roce_serves,
 	.serves_port = cm_roce_serves_port,
 	.port_is_on = cm_roce_port_is_on,

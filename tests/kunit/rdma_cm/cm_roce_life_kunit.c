@@ -160,10 +160,44 @@ static void the_destroy_of_a_listener_waits_for_a_request(struct kunit *test)
 	}
 }
 
+static void run_disconnect(struct work_struct *work)
+{
+	held_result = t3_rdma_disconnect(id);
+}
+
+/*
+ * The device is removed while a disconnect is about to end the ib_cm_id of a connection whose RTU
+ * has not come. The removal does not end it, too.
+ */
+static void a_removal_during_a_disconnect(struct kunit *test)
+{
+	struct work_struct disconnect;
+
+	INIT_WORK_ONSTACK(&disconnect, run_disconnect);
+	roce_begin(test);
+	requested(test);
+	STEPS(S(ACCEPT));
+	KUNIT_EXPECT_EQ(test, t3_rdma_notify(id, IB_EVENT_COMM_EST), 0);
+	STEPS(S(GOT_ESTABLISHED));
+	hold_request("cm_roce_close", &disconnect);
+	STEPS(S(REMOVE));
+	msleep(20);
+	KUNIT_EXPECT_NOT_NULL(test, fake_ib.conn);
+	complete(&callback_goes_on);
+	flush_work(&disconnect);
+	KUNIT_EXPECT_EQ(test, held_result, 0);
+	KUNIT_EXPECT_NULL(test, fake_ib.conn);
+	/* Of the id and of its listener. */
+	STEPS(S(GOT_REMOVAL), S(GOT_REMOVAL), S(DESTROY), S(GOT_NOTHING));
+	roce_end(test);
+	destroy_work_on_stack(&disconnect);
+}
+
 static struct kunit_case roce_life_cases[] = {
 	KUNIT_CASE(a_destroy_waits_for_a_callback),
 	KUNIT_CASE(a_request_is_destroyed_during_its_callback),
 	KUNIT_CASE(the_destroy_of_a_listener_waits_for_a_request),
+	KUNIT_CASE(a_removal_during_a_disconnect),
 	{}
 };
 
