@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Debian's RDMA programs, as the tests start them."""
 
-import signal
+import re
 from collections import Counter
-from typing import Callable
+from typing import Callable, Collection
 
 from labkit import stack
 from labkit.channel import Command, CommandTimeout, Result
@@ -14,7 +14,6 @@ PERFTEST_PORT = 18515
 UCMATOSE_PORT = 7471
 RCOPY_PORT = 7427
 CMTIME_TCP_PORT = 7471
-ATTEMPTS = 3
 SETTLE = 30  # seconds in which the objects of a killed process must be destroyed
 
 
@@ -23,15 +22,24 @@ def address(guest: Guest, port: int = 0) -> str:
     return stack.address(port, guest.number)
 
 
-def wait_listening(guest: Guest, port: int, timeout: int = 20, *, device: str = "") -> None:
+def listeners(guest: Guest, port: int) -> list[str]:
+    """The ids that listen on the RDMA port, with device and number: "cxgb3_0/- cm-idn 7"."""
+    ids = guest.check("rdma resource show cm_id")
+    return re.findall(rf"^link (\S+ cm-idn \d+) .*state LISTEN.*:{port} ", ids, re.MULTILINE)
+
+
+def wait_listening(
+    guest: Guest, port: int, timeout: int = 20, *, device: str = "", after: Collection[str] = ()
+) -> None:
     """Returns once a program in the guest listens on the RDMA port; connecting earlier would be refused. A wildcard
     listener comes to one device after the other: `device` is the one that is needed, if there are several. The in-tree
-    manager shows the state before the card has replied.
+    manager shows the state before the card has replied. The listeners `after` are those of before, which do not count.
     """
+    others = f"| grep -vE 'link ({'|'.join(after)}) '" if after else ""
     guest.check(
         f"""of_the_card() {{ [ ! -e "$1" ] || {{ ! grep -q 'no reply' "$@" && grep -q half-open "$@"; }}; }}
         for try in $(seq {timeout * 10}); do
-            case $(rdma resource show cm_id | grep 'link {device and device + "/"}.*state LISTEN.*:{port} ') in
+            case $(rdma resource show cm_id | grep 'link {device and device + "/"}.*state LISTEN.*:{port} ' {others}) in
             *cxgb3_*) of_the_card /sys/kernel/debug/iw_cxgb3/*/cm/listeners && exit 0 ;;
             ?*) exit 0 ;;
             esac
@@ -101,27 +109,20 @@ def run_both(
     start_client: Callable[[], Command],
     timeout: float = 120.0,
 ) -> tuple[Result, Result]:
-    """Results of client and server, which both must succeed.
-
-    An error of other software is tried again: a perftest whose connection is rejected retries with ids that it has
-    freed.
-    """
-    for attempt in range(1, ATTEMPTS + 1):
-        serving = start_server()
-        client = start_client()
-        try:
-            done = client.wait(timeout)
-        except CommandTimeout:
-            client.kill()
-            client.wait(10)
-            serving.kill()
-            serving.wait(10)
-            raise
-        if done.rc:
-            serving.kill()
-        served = serving.wait(30)
-        if attempt == ATTEMPTS or done.rc != -signal.SIGSEGV:
-            break
+    """Results of client and server, which both must succeed."""
+    serving = start_server()
+    client = start_client()
+    try:
+        done = client.wait(timeout)
+    except CommandTimeout:
+        client.kill()
+        client.wait(10)
+        serving.kill()
+        serving.wait(10)
+        raise
+    if done.rc:
+        serving.kill()
+    served = serving.wait(30)
     assert complete(done), f"client: {done}\nserver: {served}"
     assert served.rc == 0, f"server: {served}"
     return done, served
@@ -205,6 +206,37 @@ def _cmtime_of_peers(server: Guest, client: Guest, connections: int) -> None:
     assert serving.wait(30).rc == 0
 
 
+def perftest_sides(
+    server: Guest,
+    client: Guest,
+    tool: str,
+    options: str,
+    *,
+    network: int = 0,
+    timeout: float = 120.0,
+    device: str = "",
+) -> tuple[Result, Result]:
+    """Results of client and server. The first connection exchanges parameters. Then the server listens again, and a
+    client that connects before is rejected, so this one waits."""
+    first: list[str] = []
+
+    def start_server():
+        serving = server.start(f"exec {tool} -R -F {options}")
+        wait_listening(server, PERFTEST_PORT, device=device)
+        first.extend(listeners(server, PERFTEST_PORT))
+        return serving
+
+    def start_client():
+        client.check("rm -f /tmp/connect")
+        preloaded = "T3_CONNECT_AFTER=/tmp/connect LD_PRELOAD=/t3/bin/t3-connect_later.so"
+        running = client.start(f"{preloaded} exec {tool} -R -F {options} {address(server, network)}")
+        wait_listening(server, PERFTEST_PORT, device=device, after=first)
+        client.check("touch /tmp/connect")
+        return running
+
+    return run_both(start_server, start_client, timeout)
+
+
 def perftest(
     server: Guest,
     client: Guest,
@@ -216,17 +248,7 @@ def perftest(
     device: str = "",
 ) -> list[str]:
     """The columns of the client's line of figures."""
-
-    def start_server():
-        serving = server.start(f"exec {tool} -R -F {options}")
-        wait_listening(server, PERFTEST_PORT, device=device)
-        return serving
-
-    done, _ = run_both(
-        start_server,
-        lambda: client.start(f"exec {tool} -R -F {options} {address(server, network)}"),
-        timeout,
-    )
+    done, _ = perftest_sides(server, client, tool, options, network=network, timeout=timeout, device=device)
     lines = done.stdout.splitlines()
     header = max(number for number, line in enumerate(lines) if line.lstrip().startswith("#bytes"))
     figures = next(

@@ -12,10 +12,6 @@ from programs import run_pair
 from stock import address, rping, wait_listening
 from test_perftest import run_perftest
 
-pytestmark = pytest.mark.allow_log(
-    r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection"
-)
-
 ENDS = ("c0.0", "c1.0")
 ALL_AT_ONCE = "loss=0.01 reorder=0.01 reorder-delay=300us duplicate=0.005 corrupt=0.002 jitter=100us".split()
 LOSSY = "loss=0.01 reorder=0.02 reorder-delay=300us".split()

@@ -36,10 +36,6 @@ from stock import (
     wait_listening,
 )
 
-pytestmark = pytest.mark.allow_log(
-    r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection"
-)
-
 # Debian release, its kernel, the version of its rdma-core.
 RELEASES = {"bookworm": ("6.1.", "44"), "trixie": ("6.12.", "56"), "forky": ("7.2.", "65")}
 

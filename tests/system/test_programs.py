@@ -19,7 +19,16 @@ from labkit.errors import CommandTimeout
 from labkit.machine import Machine
 from labkit.process import run
 from labkit.sim import Wire
-from stock import PERFTEST_PORT, address, objects, rping_client, rping_server, run_both, wait_listening, wait_no_objects
+from stock import (
+    PERFTEST_PORT,
+    address,
+    objects,
+    perftest_sides,
+    rping_client,
+    rping_server,
+    wait_listening,
+    wait_no_objects,
+)
 from test_known_bugs import counters
 
 HERE = pathlib.Path(__file__).parent / "guest"
@@ -149,13 +158,7 @@ def test_programs_that_need_more_than_a_t3_are_refused(pair, command, listens, p
 )
 def test_perftest_disconnects_without_an_error(pair, tool, options):
     server, client = pair.guests
-
-    def start():
-        serving = server.start(f"exec {tool} -R -F -n 100 {options}")
-        wait_listening(server, PERFTEST_PORT)
-        return serving
-
-    for side in run_both(start, lambda: client.start(f"exec {tool} -R -F -n 100 {options} {address(server)}")):
+    for side in perftest_sides(server, client, tool, f"-n 100 {options}"):
         assert "Failed to disconnect" not in side.stdout + side.stderr, side
 
 

@@ -23,11 +23,6 @@ CM_PORT = 7500
 
 PATIENCE = 20
 
-# perftest's own; see test_perftest.py
-pytestmark = pytest.mark.allow_log(
-    r"ib_\w+\[\d+\].*(general protection|segfault).*librdmacm", "perftest's retry after a rejection"
-)
-
 
 class Mixed:
     """The lab and its two guests."""
