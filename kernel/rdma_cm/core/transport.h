@@ -55,7 +55,7 @@ enum cm_addr_use {
  * struct cm_transport - functions of a transport
  * @tcp: the ports of its devices are those of the host's TCP, so it is for ids of RDMA_PS_TCP and
  *	IB_QPT_RC only
- * @close_is_locked: a disconnect of the consumer calls @close with handler_mutex held, as workers do
+ * @close_is_locked: a disconnect calls @close with handler_mutex held, as workers do
  * @serves: whether the transport serves a device
  * @serves_port: whether it serves a port of such a device
  * @port_is_on: whether such a port belongs to a net device with an address; does not sleep
