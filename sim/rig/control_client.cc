@@ -131,12 +131,12 @@ int run_command(const std::string& path, const std::string& command, commands::A
     Client client(path);
     const Json request{{"version", commands::protocol_version}, {"command", command}, {"args", arguments}};
     if (is_table) {
-        print_table(command, client.table(request), as_json, watch);
-        while (watch) {
+        for (;;) {
+            print_table(command, client.table(request), as_json, watch);
+            if (!watch)
+                return 0;
             sleep(1);
-            print_table(command, client.table(request), as_json, true);
         }
-        return 0;
     }
     const Json reply = client.ask(request);
     const Json& result = reply["result"];
