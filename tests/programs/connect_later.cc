@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-// Preloaded into a program: each rdma_connect() but the first one waits until the file that T3_CONNECT_AFTER names
-// exists. A perftest connects twice; between the two its server ends its listener and listens again, and a client that
-// connects meanwhile is rejected.
+// Preloaded into a program: each rdma_connect() but the first one waits until the file that T3_CONNECT_AFTER
+// names exists. A perftest connects twice; between the two its server ends its listener and listens again,
+// and a client that connects meanwhile is rejected.
 #include <cstdlib>
 
 #include <dlfcn.h>
